@@ -1,0 +1,93 @@
+//! The stream between supervisor and worker: one JSON object a line, requests in, events out.
+
+use serde::{Deserialize, Serialize};
+
+use super::record::Record;
+use super::spec::RunSpec;
+use crate::engine::{Device, Listing, fake};
+
+/// What a worker is asked; one line on its standard input.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case")]
+pub enum Request {
+    /// List every device of every engine.
+    Devices {
+        /// Lists this script's devices instead of the machine's; tests only.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        script: Option<fake::Script>,
+    },
+    /// Measure one run.
+    Run {
+        /// The run.
+        spec: Box<RunSpec>,
+    },
+}
+
+/// What a worker says; one line on its standard output.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// The worker has started and takes requests.
+    Ready {
+        /// Version of the program, which must be the supervisor's.
+        version: String,
+    },
+    /// Answer to [`Request::Devices`].
+    Devices {
+        /// The devices.
+        listings: Vec<Listing>,
+    },
+    /// A run has entered a phase.
+    Phase {
+        /// The phase.
+        phase: Phase,
+    },
+    /// Iterations of the current phase so far; also a sign of life.
+    Progress {
+        /// Iterations done.
+        iterations: usize,
+        /// Iterations to do, when known.
+        of: Option<usize>,
+        /// Milliseconds of the latest iteration.
+        latest_ms: f64,
+    },
+    /// A run has ended, well or not. The worker takes the next request afterwards.
+    Finished {
+        /// The outcome.
+        record: Box<Record>,
+        /// The device it ran on, when it could be opened.
+        device: Option<Box<Device>>,
+    },
+}
+
+/// Phases of a run, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The device is being opened.
+    Open,
+    /// Buffers are allocated, kernels compiled and tuned.
+    Load,
+    /// Outputs are compared with the reference.
+    Verify,
+    /// Iterations until two successive windows agree.
+    WarmUp,
+    /// Measured iterations.
+    Measure,
+}
+
+impl Phase {
+    /// Every phase.
+    pub const ALL: [Self; 5] = [Self::Open, Self::Load, Self::Verify, Self::WarmUp, Self::Measure];
+
+    /// What is said of it while it lasts.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Open => "opening the device",
+            Self::Load => "loading",
+            Self::Verify => "verifying",
+            Self::WarmUp => "warming up",
+            Self::Measure => "measuring",
+        }
+    }
+}

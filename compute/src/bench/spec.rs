@@ -1,0 +1,55 @@
+//! Everything that determines one measurement.
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{EngineKind, fake};
+use crate::models::Model;
+use crate::plan::Pass;
+use crate::shape::Precision;
+
+/// One run: what is measured, on what, and for how long.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunSpec {
+    /// The network.
+    pub model: Model,
+    /// The pass.
+    pub pass: Pass,
+    /// The precision.
+    pub precision: Precision,
+    /// Samples in one iteration.
+    pub minibatch: usize,
+    /// The engine.
+    pub engine: EngineKind,
+    /// The device, by [`crate::engine::Device::id`].
+    pub device: String,
+    /// How long to measure.
+    pub bounds: Bounds,
+    /// Side of the input where it is not the published one; tests only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_size: Option<usize>,
+    /// What the fake engine plays; required by it, absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<fake::Script>,
+}
+
+/// Iterations and time of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// Iterations to measure; fewer only when the time bound says so.
+    pub iterations: usize,
+    /// Bound on warm-up and measurement together, in seconds. At least three iterations are measured whatever it says.
+    pub max_seconds: f64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { iterations: 100, max_seconds: 60.0 }
+    }
+}
+
+impl RunSpec {
+    /// The series that a minibatch sweep belongs to: everything but the minibatch.
+    pub fn series(&self) -> (Model, Pass, Precision, EngineKind, &str) {
+        (self.model, self.pass, self.precision, self.engine, &self.device)
+    }
+}

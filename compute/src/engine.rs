@@ -1,0 +1,250 @@
+//! Engines: a device that is open, and a plan resident on it.
+//!
+//! Engines know plans, not graphs or models. [`cpu`] is the reference that the others are verified against, [`wgsl`] runs
+//! on any GPU through wgpu, [`fake`] plays scripted durations and faults so that everything above the device is tested
+//! without one.
+
+pub mod cpu;
+pub mod fake;
+pub mod wgsl;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ops::BufferId;
+use crate::plan::Plan;
+use crate::shape::{Precision, UnknownName, parse_name};
+
+/// How a run is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum EngineKind {
+    /// Compute shaders through wgpu: Vulkan, DX12, Metal, OpenGL.
+    Wgsl,
+    /// The reference on the processor.
+    Cpu,
+    /// Scripted, for tests; never offered to users.
+    Fake,
+}
+
+impl EngineKind {
+    /// The engines offered to users.
+    pub const ALL: [Self; 2] = [Self::Wgsl, Self::Cpu];
+
+    /// The name used in files and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Wgsl => "wgsl",
+            Self::Cpu => "cpu",
+            Self::Fake => "fake",
+        }
+    }
+}
+
+impl fmt::Display for EngineKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for EngineKind {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        parse_name("engine", text, &Self::ALL, Self::name)
+    }
+}
+
+/// Kind of a device, as its driver states it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceKind {
+    /// A GPU with its own memory.
+    Discrete,
+    /// A GPU that shares the host's memory.
+    Integrated,
+    /// A GPU behind a hypervisor.
+    Virtual,
+    /// A GPU computed by the processor, such as llvmpipe. Never chosen silently.
+    Software,
+    /// The processor itself.
+    Cpu,
+    /// Not known.
+    #[default]
+    Other,
+}
+
+/// A device as stored in a result file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Device {
+    /// What `batchmark devices` prints and `--device` takes, such as `"0000:3b:00.0"`, `"vulkan-0"` or `"cpu"`.
+    pub id: String,
+    /// Name given by the driver.
+    pub name: String,
+    /// Kind of device.
+    pub kind: DeviceKind,
+    /// Vendor's name; absent when not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vendor: Option<String>,
+    /// PCI address `domain:bus:device.function`; absent when not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pci_address: Option<String>,
+    /// UUID given by the vendor's management library; absent when not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<String>,
+    /// Dedicated memory in bytes; absent when not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Driver's name and version; absent when not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// Programming interface that reaches it, such as `"Vulkan"`; absent for the processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api: Option<String>,
+    /// Limits that can matter to a run, such as `max_storage_buffer_binding_size`, in the unit of the interface.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits: BTreeMap<String, u64>,
+    /// Fields written by a later version, kept as they are.
+    #[serde(flatten)]
+    pub extra: serde_json::Map<String, serde_json::Value>,
+}
+
+/// One device as seen by one engine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Listing {
+    /// The engine.
+    pub engine: EngineKind,
+    /// The device.
+    pub device: Device,
+    /// Precisions that the engine computes on it.
+    pub precisions: Vec<Precision>,
+    /// Why it can't be used; absent when it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
+}
+
+/// Why an engine did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum EngineError {
+    /// Device memory did not suffice.
+    #[error("out of memory: {requested_bytes} bytes for {what} could not be allocated")]
+    OutOfMemory {
+        /// Bytes of the allocation that failed, or of the whole plan when that is known not to fit.
+        requested_bytes: u64,
+        /// What they were for.
+        what: String,
+    },
+    /// The device can't hold or bind something of this size, whatever its memory.
+    #[error("{what} needs {needed}, the device's {limit} is {allowed}")]
+    ExceedsDeviceLimit {
+        /// What is too large.
+        what: String,
+        /// What it needs, in the limit's unit.
+        needed: u64,
+        /// Name of the limit.
+        limit: String,
+        /// The limit's value.
+        allowed: u64,
+    },
+    /// The engine or the device does not offer this.
+    #[error("not supported: {reason}")]
+    NotSupported {
+        /// What is missing.
+        reason: String,
+    },
+    /// The device went away; it must be opened anew.
+    #[error("the device was lost: {reason}")]
+    DeviceLost {
+        /// What the driver said.
+        reason: String,
+    },
+    /// There is no such device.
+    #[error("no device {id:?} for this engine, there are: {available}")]
+    NoSuchDevice {
+        /// What was asked for.
+        id: String,
+        /// Identifiers of those that exist.
+        available: String,
+    },
+    /// Anything else that a driver or compiler reports.
+    #[error("{what}: {reason}")]
+    Failed {
+        /// What was attempted, with the entry point where there is one.
+        what: String,
+        /// What was reported.
+        reason: String,
+    },
+}
+
+/// Times of one iteration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timing {
+    /// Time on the device's own clock; absent when it has none or the clock is not trustworthy.
+    pub device_secs: Option<f64>,
+    /// Time on the host's clock, the wait for the device included. Of iterations queued together, the mean.
+    pub host_secs: f64,
+}
+
+/// Device memory of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Bytes allocated on the device, padding and workspace included: the peak, since a session allocates when it is
+    /// loaded and never later.
+    pub peak_bytes: u64,
+    /// Bytes of it that are workspace, not the plan's buffers.
+    pub workspace_bytes: u64,
+}
+
+/// An open device.
+pub trait Engine {
+    /// The device.
+    fn device(&self) -> &Device;
+
+    /// Versions of the libraries that compute, by name.
+    fn libraries(&self) -> BTreeMap<String, String>;
+
+    /// Makes a plan resident: allocates its buffers, compiles and tunes its kernels.
+    ///
+    /// # Errors
+    /// [`EngineError::NotSupported`] for a precision the device lacks, [`EngineError::OutOfMemory`] and
+    /// [`EngineError::ExceedsDeviceLimit`] when the plan does not fit, [`EngineError::DeviceLost`] and
+    /// [`EngineError::Failed`] as the driver reports.
+    fn load(&self, plan: &Plan) -> Result<Box<dyn Session + '_>, EngineError>;
+}
+
+/// A plan resident on a device. Dropping it frees the device's memory.
+pub trait Session {
+    /// Fills a buffer with values in logical order (see [`crate::plan::Contents`]), converted to the buffer's element
+    /// type.
+    ///
+    /// # Errors
+    /// [`EngineError::DeviceLost`], [`EngineError::Failed`].
+    fn write(&mut self, buffer: BufferId, values: &[f32]) -> Result<(), EngineError>;
+
+    /// Computes `iterations` iterations and waits for the last: one timing each, in order. The device works through
+    /// them without the host in between where the engine can queue.
+    ///
+    /// # Errors
+    /// [`EngineError::OutOfMemory`], [`EngineError::DeviceLost`], [`EngineError::Failed`].
+    fn run(&mut self, iterations: usize) -> Result<Vec<Timing>, EngineError>;
+
+    /// Values of a buffer in logical order. Only buffers that are alive at the end of an iteration hold what the plan
+    /// says: parameters, logits, loss and gradients.
+    ///
+    /// # Errors
+    /// [`EngineError::DeviceLost`], [`EngineError::Failed`].
+    fn read(&mut self, buffer: BufferId) -> Result<Vec<f32>, EngineError>;
+
+    /// Device memory.
+    fn memory(&self) -> Memory;
+
+    /// What computes the steps: each kernel or library routine with its variant, once.
+    fn kernels(&self) -> Vec<String>;
+
+    /// Remarks that belong to every result of this session, such as why the device's clock is not used.
+    fn notes(&self) -> Vec<String>;
+}
