@@ -1,1 +1,5 @@
-//! placeholder
+//! Tests of the whole: the program as it is started, the window as it is seen, the tree as it is laid out.
+
+mod smoke;
+mod tree;
+mod window;

@@ -94,6 +94,13 @@ impl Window {
         self.state.refresh();
     }
 
+    /// Does what the user does; for tests.
+    pub fn act(&mut self, context: &egui::Context, action: Action) {
+        let effects = self.state.apply(action);
+        self.perform(context, effects);
+        self.state.refresh();
+    }
+
     fn perform(&mut self, context: &egui::Context, effects: Vec<Effect>) {
         for effect in effects {
             match effect {

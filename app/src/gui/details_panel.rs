@@ -5,7 +5,6 @@ use compute::engine::Device;
 use eframe::egui;
 
 use super::action::Action;
-use super::library_panel::name;
 use super::state::State;
 use super::{text, theme};
 use crate::chart::number::{bytes, full, rate, three_digits};
@@ -19,8 +18,7 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
             ui.strong(text::DETAILS);
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
                 let close = ui.add(egui::Button::new("×").frame(false));
-                name(&close, text::CLOSE_DETAILS);
-                if close.clicked() {
+                if close.accessible_name(text::CLOSE_DETAILS).clicked() {
                     actions.push(Action::Select(None));
                 }
             });

@@ -57,8 +57,8 @@ fn file_ui(ui: &mut egui::Ui, entry: &Entry, actions: &mut Vec<Action>) {
     ui.horizontal(|ui| {
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
             let remove = egui::Button::new("×").frame(false);
-            let response = ui.add(remove).on_hover_text(text::remove_file(&entry.name));
-            name(&response, &text::remove_file(&entry.name));
+            let what = text::remove_file(&entry.name);
+            let response = ui.add(remove).accessible_name(&what).on_hover_text(&what);
             if response.clicked() {
                 actions.push(Action::RemoveFile(entry.id));
             }
@@ -68,11 +68,6 @@ fn file_ui(ui: &mut egui::Ui, entry: &Entry, actions: &mut Vec<Action>) {
             });
         });
     });
-}
-
-/// Gives a widget whose label is a sign a name that can be read aloud.
-pub(super) fn name(response: &egui::Response, name: &str) {
-    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, response.enabled(), name));
 }
 
 fn series_ui(ui: &mut egui::Ui, state: &State, source: &Source<'_>, actions: &mut Vec<Action>) {
@@ -107,12 +102,8 @@ fn path_ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
         let add_width = 12.0 * theme::GRID;
         let mut typed = state.path.text.clone();
         let field = egui::TextEdit::singleline(&mut typed).hint_text(text::PATH_HINT);
-        let response = ui.add(field.desired_width(ui.available_width() - add_width - 2.0 * theme::GRID));
-        response.widget_info(|| {
-            let mut info = egui::WidgetInfo::labeled(egui::Role::TextInput, true, text::PATH_FIELD);
-            info.current_text_value = Some(state.path.text.clone());
-            info
-        });
+        let field = field.desired_width(ui.available_width() - add_width - 2.0 * theme::GRID);
+        let response = ui.add(field).accessible_name(text::PATH_FIELD);
         if state.path.wants_focus {
             response.request_focus();
         }

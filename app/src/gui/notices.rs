@@ -3,7 +3,6 @@
 use eframe::egui;
 
 use super::action::Action;
-use super::library_panel::name;
 use super::state::{NoticeKind, State};
 use super::{text, theme};
 
@@ -22,8 +21,7 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
                 ui.horizontal(|ui| {
                     ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
                         let dismiss = ui.add(egui::Button::new("×").frame(false));
-                        name(&dismiss, &text::dismiss(&notice.text));
-                        if dismiss.clicked() {
+                        if dismiss.accessible_name(text::dismiss(&notice.text)).clicked() {
                             actions.push(Action::DismissNotice(index));
                         }
                         if notice.kind == NoticeKind::SaveProblem && ui.button(text::SAVE_AS).clicked() {
