@@ -292,3 +292,20 @@ pub struct Telemetry {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
+
+/// The published JSON Schema of a result file, the text of `datasets/result.schema.json`.
+pub fn json_schema() -> String {
+    format!("{:#}\n", schemars::schema_for!(ResultFile).to_value())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_published_schema_is_the_one_of_the_types() {
+        let published = concat!(env!("CARGO_MANIFEST_DIR"), "/../datasets/result.schema.json");
+        let published = std::fs::read_to_string(published).unwrap();
+        assert!(published == json_schema(), "regenerate it: batchmark schema > datasets/result.schema.json");
+    }
+}

@@ -21,7 +21,8 @@ const MAX_RECORD_NOTES: usize = 20;
 /// Version of the schema that this program writes.
 const VERSION: u32 = 1;
 
-/// What brings a file from version `i + 1` of the schema to the next; older versions load for ever.
+/// What brings a file from version `i + 1` of the schema to the next; older versions load for ever. A step that changes
+/// devices or records checks the digest before and renews it.
 const UPGRADES: [fn(&mut Map<String, Value>); VERSION as usize - 1] = [];
 
 /// Reads a result file: whatever is well-formed in it, with notes on the rest.
