@@ -11,7 +11,14 @@ const DROPOUT: &str = include_str!("../../../../shaders/dropout.wgsl");
 /// Text of a shader file by its stem.
 pub(super) fn file(stem: &str) -> &'static str {
     match stem {
-        // One line a file: "conv2d" => include_str!("../../../../shaders/conv2d.wgsl"),
+        "conv2d" => concat!(
+            include_str!("../../../../shaders/conv2d_tile.wgsl"),
+            include_str!("../../../../shaders/conv2d.wgsl")
+        ),
+        "conv2d_backward_weight" => concat!(
+            include_str!("../../../../shaders/conv2d_tile.wgsl"),
+            include_str!("../../../../shaders/conv2d_backward_weight.wgsl")
+        ),
         _ => unreachable!("no shader file {stem:?}"),
     }
 }
