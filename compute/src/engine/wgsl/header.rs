@@ -11,6 +11,10 @@ const DROPOUT: &str = include_str!("../../../../shaders/dropout.wgsl");
 /// Text of a shader file by its stem.
 pub(super) fn file(stem: &str) -> &'static str {
     match stem {
+        "average_pool" => include_str!("../../../../shaders/average_pool.wgsl"),
+        "batch_norm" => include_str!("../../../../shaders/batch_norm.wgsl"),
+        "batch_norm_sums" => include_str!("../../../../shaders/batch_norm_sums.wgsl"),
+        "cast" => include_str!("../../../../shaders/cast.wgsl"),
         "conv2d" => concat!(
             include_str!("../../../../shaders/conv2d_tile.wgsl"),
             include_str!("../../../../shaders/conv2d.wgsl")
@@ -19,6 +23,8 @@ pub(super) fn file(stem: &str) -> &'static str {
             include_str!("../../../../shaders/conv2d_tile.wgsl"),
             include_str!("../../../../shaders/conv2d_backward_weight.wgsl")
         ),
+        "max_pool" => include_str!("../../../../shaders/max_pool.wgsl"),
+        "softmax" => include_str!("../../../../shaders/softmax.wgsl"),
         _ => unreachable!("no shader file {stem:?}"),
     }
 }
