@@ -1,14 +1,18 @@
 //! A graph turned into a flat list of fused, device-independent steps on numbered buffers whose memory is reused.
 //!
 //! A step says what is computed, never how: layout, algorithm, tile and kernel are the engine's choice when it loads the
-//! plan. The same plan serves every engine. [`forward`](self) fuses operations, `backward` makes the training pass of
-//! it, `memory` lets buffers that are not alive together share a slot; the plan knows its device bytes before anything
+//! plan. The same plan serves every engine. `fuse` finds what one step can take up, `inference` and `training` write the
+//! steps, `memory` lets buffers that are not alive together share a slot; the plan knows its device bytes before anything
 //! is allocated.
 
-mod backward;
-mod forward;
+mod builder;
+mod fuse;
+mod inference;
 mod memory;
 mod parameter;
+#[cfg(test)]
+mod tests;
+mod training;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -195,8 +199,8 @@ impl Plan {
             return Err(PlanError::EmptyMinibatch);
         }
         let mut plan = match pass {
-            Pass::Forward => forward::inference(graph, precision, minibatch)?,
-            Pass::ForwardBackward => backward::training(graph, precision, minibatch)?,
+            Pass::Forward => inference::plan(graph, precision, minibatch)?,
+            Pass::ForwardBackward => training::plan(graph, precision, minibatch)?,
         };
         memory::assign_slots(&mut plan);
         Ok(plan)
