@@ -93,11 +93,11 @@ fn inception() -> Graph {
 
 /// Elements of each parameter that are compared.
 const SAMPLES: usize = 12;
-/// Step of the central difference: the loss is rounded to f32 (1e-7 of it), so that its difference over 2e-2 is known to
-/// about 1e-5, and the curvature adds about its square.
-const STEP: f32 = 1e-2;
-/// Largest ‖difference − gradient‖ / ‖gradient‖ over the samples of one parameter. A ReLU or a maximum that changes over
-/// inside the step spoils single samples, by about the share of it; a wrong formula is wrong by its whole size.
+/// Steps of the central difference, of which each sample takes the better: a ReLU or a maximum that changes over inside
+/// the first spoils it, the loss being rounded to f32 limits the second to about 1e-3.
+const STEPS: [f32; 2] = [1e-3, 1e-4];
+/// Largest ‖difference − gradient‖ / ‖gradient‖ over the samples of one parameter: what is left of rounding and of the few
+/// that change over inside both steps. A wrong formula is wrong by its whole size.
 const TOLERANCE: f64 = 0.03;
 
 /// Loss of the training pass, from an own session of a plan.
@@ -119,9 +119,8 @@ fn check(graph: &Graph) {
         let gradient = session.read(gradient.buffer).expect("the gradient is read");
         let values = parameter.values();
         assert_eq!(values.len(), gradient.len(), "{name}");
-        // The median of the ratios would hide half of the errors; the norm weighs each by its size.
         let stream = random::stream(1, name);
-        let (mut errors, mut sizes) = (Vec::new(), 0.0);
+        let (mut errors, mut sizes) = (0.0, 0.0);
         for sample in 0..SAMPLES.min(values.len()) {
             let index = (random::bits64(stream, sample as u64) % values.len() as u64) as usize;
             let mut loss_at = |value: f32| {
@@ -130,14 +129,17 @@ fn check(graph: &Graph) {
                 session.write(parameter.buffer, &values).expect("a parameter is written");
                 loss(session.as_mut(), &plan)
             };
-            let (above, below) = (values[index] + STEP, values[index] - STEP);
-            let difference = (loss_at(above) - loss_at(below)) / f64::from(above - below);
-            errors.push((difference - f64::from(gradient[index])).powi(2));
-            sizes += f64::from(gradient[index]).powi(2);
+            let expected = f64::from(gradient[index]);
+            let error_of = |step: f32| {
+                let (above, below) = (values[index] + step, values[index] - step);
+                ((loss_at(above) - loss_at(below)) / f64::from(above - below) - expected).abs()
+            };
+            errors += STEPS.map(error_of).into_iter().fold(f64::INFINITY, f64::min).powi(2);
+            sizes += expected.powi(2);
         }
         session.write(parameter.buffer, &values).expect("a parameter is written");
-        let error = (errors.iter().sum::<f64>() / sizes).sqrt();
-        println!("{} {name}: {error:.2e} {:.2e}", graph.name, sizes.sqrt());
+        let error = (errors / sizes).sqrt();
+        assert!(error < TOLERANCE, "{} {name}: {error:.2e}", graph.name);
     }
 }
 
@@ -165,8 +167,7 @@ fn every_model_trains_and_infers() {
         let mut session = engine.load(&training).expect("the plan is resident");
         fill(session.as_mut(), &training);
         let loss = loss(session.as_mut(), &training);
-        println!("{model} {loss} {:?}", &logits[..4]);
-        assert!((0.5..30.0).contains(&loss), "{model}: loss {loss}, where chance is ln 12 = 2.5");
+        assert!((0.5..30.0).contains(&loss), "{model}: loss {loss}, where chance is 2.5 and an untrained network some times that");
         for gradient in &training.gradients {
             let values = session.read(gradient.buffer).expect("a gradient is read");
             let norm = values.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>().sqrt();
