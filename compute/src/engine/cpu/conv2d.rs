@@ -1,5 +1,8 @@
 //! Convolutions as im2col and GEMM, in blocks that keep the workspace small whatever the layer.
 
+#[cfg(test)]
+mod tests;
+
 use std::ops::Range;
 
 use ndarray::ArrayView2;
