@@ -80,7 +80,7 @@ pub(super) fn run(
     store: &Mutex<SessionStore>,
     outbox: &mut Outbox,
 ) {
-    supervise(specs, worker, &limits(), cancel, &mut |update| {
+    supervise(specs, worker, &SilenceLimits::default(), cancel, &mut |update| {
         match lock(store).add(&update) {
             Some(Ok(path)) => outbox.post(Message::Saved(path)),
             Some(Err(reason)) => outbox.post(Message::SaveFailed(reason)),
@@ -96,15 +96,4 @@ pub(super) fn run(
 /// Locks the store; a thread that panicked while it held it has left nothing half done that matters here.
 pub(super) fn lock(store: &Mutex<SessionStore>) -> MutexGuard<'_, SessionStore> {
     store.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The usual limits.
-const fn limits() -> SilenceLimits {
-    use std::time::Duration;
-    SilenceLimits {
-        ready: Duration::from_secs(30),
-        prepare: Duration::from_secs(180),
-        iterate: Duration::from_secs(60),
-        exit: Duration::from_secs(5),
-    }
 }
