@@ -98,7 +98,7 @@ fn file(device: &str, factor: f64) -> Loaded {
         "devices": [{ "id": device.to_lowercase(), "name": device, "kind": "discrete" }], "records": records,
     });
     let file: ResultFile = serde_json::from_value(file).expect("the file follows the schema");
-    Loaded { file, notes: Vec::new() }
+    Loaded { file, notes: Vec::new(), n_left_out: 0 }
 }
 
 /// A window with two files.

@@ -20,6 +20,8 @@ const AXIS_HEIGHT: f32 = 5.0 * theme::GRID;
 const NAME_WIDTH: f32 = 20.0 * theme::GRID;
 /// Width kept behind the longest bar for the longest outcome.
 const VALUE_WIDTH: f32 = 30.0 * theme::GRID;
+/// Bars up to which those outside the visible part are kept too.
+const ALWAYS_REACHABLE_BARS: usize = 200;
 /// Room kept for the scroll bar.
 const SCROLL_WIDTH: f32 = 3.0 * theme::GRID;
 
@@ -28,13 +30,15 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
     view.axis_ui(ui);
     let names: Vec<String> = state.chart.series.iter().map(|series| series_name(state, series)).collect();
     let height = state.chart.groups.len() as f32 * view.group_height();
+    let n_bars = state.chart.groups.len() * state.chart.series.len();
     egui::ScrollArea::vertical().auto_shrink(false).show_viewport(ui, |ui, viewport| {
         let (area, _) = ui.allocate_exact_size(vec2(ui.available_width(), height), Sense::hover());
         view.grid_ui(ui, area);
         for (index, group) in state.chart.groups.iter().enumerate() {
             let top = index as f32 * view.group_height();
-            // Thousands of bars outside the visible part cost nothing.
-            if top <= viewport.max.y && top + view.group_height() >= viewport.min.y {
+            let is_visible = top <= viewport.max.y && top + view.group_height() >= viewport.min.y;
+            // Keyboard and screen reader reach what is scrolled away, unless that would make drawing slow.
+            if is_visible || n_bars <= ALWAYS_REACHABLE_BARS {
                 view.group_ui(ui, state, area.top() + top, group, &names, actions);
             }
         }

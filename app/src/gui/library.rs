@@ -162,7 +162,7 @@ mod tests {
     use crate::chart::throughput::tests::{device, file, ok};
 
     fn loaded(records: Vec<Record>) -> Result<Loaded, String> {
-        Ok(Loaded { file: file(records), notes: Vec::new() })
+        Ok(Loaded { file: file(records), notes: Vec::new(), n_left_out: 0 })
     }
 
     fn color_of(library: &Library, id: usize) -> usize {

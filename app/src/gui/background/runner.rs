@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use compute::bench::spec::RunSpec;
 use compute::bench::store::Store;
 use compute::bench::supervisor::{Cancel, SilenceLimits, Update, WorkerCommand, supervise};
+use compute::bench::telemetry;
 
 use super::outbox::Outbox;
 use crate::gui::message::Message;
@@ -66,7 +67,7 @@ impl SessionStore {
         let Some(folder) = &self.results else { return Ok(in_memory) };
         // Named by time; colons are not allowed in file names everywhere. A folder that can't be made shows itself as a
         // failed save, which names the path.
-        let name = format!("batchmark-{}.json", in_memory.file().created.replace(':', ""));
+        let name = format!("batchmark-{}.json", telemetry::now_utc().replace(':', ""));
         drop(std::fs::create_dir_all(folder));
         Ok(Store::open(Some(&folder.join(name)), None).unwrap_or(in_memory))
     }
