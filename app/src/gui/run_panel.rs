@@ -67,7 +67,13 @@ fn bar_ui(ui: &mut egui::Ui, state: &State, progress: &Progress) {
     ui.horizontal(|ui| {
         let left = progress.time_left(state.now).map_or_else(|| text::TIME_LEFT_UNKNOWN.to_owned(), text::time_left);
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-            ui.add_sized([40.0 * theme::GRID, 0.0], egui::Label::new(egui::RichText::new(left).small()));
+            // Of fixed width, so that the bar's length does not follow the words.
+            let size = egui::vec2(36.0 * theme::GRID, ui.spacing().interact_size.y);
+            let layout = egui::Layout::right_to_left(egui::Align::Center);
+            ui.allocate_ui_with_layout(size, layout, |ui| {
+                ui.set_min_width(size.x);
+                ui.label(egui::RichText::new(left).small());
+            });
             let bar = egui::ProgressBar::new(progress.fraction()).desired_height(2.0 * theme::GRID).corner_radius(4);
             let response = ui.add(bar.desired_width(ui.available_width()));
             let value = f64::from(progress.fraction());
