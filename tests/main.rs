@@ -1,1 +1,3 @@
-//! placeholder
+//! What only the built program can show.
+
+mod supervisor;
