@@ -1,0 +1,127 @@
+//! Rules of the source tree that no compiler checks: who may use whom, where `unsafe` lives, which files have twins.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Files below `folder` with one of the endings, as paths relative to the root, with their text.
+fn files(folder: &str, endings: &[&str]) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("the folder exists") {
+            let path = entry.expect("the entry can be read").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if endings.iter().any(|ending| path.extension().is_some_and(|e| e == *ending)) {
+                let name = path.strip_prefix(root()).expect("below the root").to_string_lossy().into_owned();
+                found.push((name, fs::read_to_string(&path).expect("source text is UTF-8")));
+            }
+        }
+    }
+    found.sort();
+    assert!(!found.is_empty(), "no {endings:?} below {folder}");
+    found
+}
+
+/// The part of a source file that is built into the program, without comments.
+fn program_text(text: &str) -> String {
+    let program = text.split("#[cfg(test)]").next().unwrap_or_default();
+    program.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+fn is_test(name: &str) -> bool {
+    name.ends_with("tests.rs") || name.contains("/tests/")
+}
+
+/// No file of `folder` mentions any of `words`, outside comments and tests.
+fn check_absent(folder: &str, words: &[&str]) {
+    for (name, text) in files(folder, &["rs"]) {
+        if is_test(&name) {
+            continue;
+        }
+        let text = program_text(&text);
+        for word in words {
+            assert!(!text.contains(word), "{name} mentions {word:?}");
+        }
+    }
+}
+
+#[test]
+fn compute_knows_no_window_and_no_arguments_and_prints_nothing() {
+    check_absent("compute/src", &["egui", "eframe", "clap", "rfd::", "println!", "print!(", "dbg!"]);
+}
+
+#[test]
+fn dependencies_run_one_way() {
+    let after_ops = ["crate::graph", "crate::models", "crate::plan", "crate::engine", "crate::bench"];
+    check_absent("compute/src/ops", &after_ops);
+    check_absent("compute/src/models", &after_ops[2..]);
+    check_absent("compute/src/plan", &["crate::models", "crate::engine", "crate::bench"]);
+    for engine in ["cpu", "wgsl"] {
+        let folder = format!("compute/src/engine/{engine}");
+        check_absent(&folder, &["crate::graph", "crate::models", "crate::bench"]);
+    }
+    for (file, words) in [("shape.rs", &after_ops[..]), ("ops.rs", &after_ops[..]), ("graph.rs", &after_ops[1..])] {
+        let text = fs::read_to_string(root().join("compute/src").join(file)).expect("the file exists");
+        let text = program_text(&text);
+        for word in words {
+            assert!(!text.contains(word), "{file} mentions {word:?}");
+        }
+    }
+}
+
+#[test]
+fn unsafe_lives_in_the_cuda_engine_alone() {
+    for (name, text) in files("compute/src", &["rs"]).into_iter().chain(files("app/src", &["rs"])) {
+        let text = program_text(&text).replace("unsafe_op_in_unsafe_fn", "");
+        let is_cuda = name.starts_with("compute/src/engine/cuda");
+        assert!(is_cuda || !text.contains("unsafe"), "{name} holds unsafe code");
+    }
+}
+
+#[test]
+fn no_file_silences_lints_as_a_whole() {
+    for (name, text) in files("compute/src", &["rs"]).into_iter().chain(files("app/src", &["rs"])) {
+        assert!(!text.contains("#![allow") && !text.contains("#[allow"), "{name}: use #[expect(…, reason = \"…\")]");
+    }
+}
+
+/// A kernel text is named like the operation it computes, and a CUDA text like its WGSL twin.
+#[test]
+fn shaders_have_their_twins() {
+    let stem = |name: &str| Path::new(name).file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+    let ops: BTreeSet<String> = files("compute/src/ops", &["rs"]).iter().map(|(name, _)| stem(name)).collect();
+    let mut wgsl = BTreeSet::new();
+    for (name, text) in files("shaders", &["wgsl"]) {
+        assert!(text.starts_with("//"), "{name} does not open with what it computes");
+        let stem = stem(&name);
+        let op = ops.iter().find(|op| stem == **op || stem.starts_with(&format!("{op}_")));
+        assert!(op.is_some(), "{name} is named like no operation of {ops:?}");
+        wgsl.insert(stem);
+    }
+    let cuda = root().join("shaders");
+    for entry in fs::read_dir(cuda).expect("the folder exists").flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|e| e == "cu") {
+            let stem = stem(&path.to_string_lossy());
+            assert!(wgsl.contains(&stem), "{stem}.cu has no twin {stem}.wgsl");
+        }
+    }
+}
+
+#[test]
+fn the_top_level_holds_what_the_architecture_names() {
+    let architecture = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md exists");
+    for folder in ["app/", "compute/", "shaders/", "datasets/", "tests/"] {
+        assert!(root().join(folder).is_dir(), "{folder} is missing");
+        assert!(architecture.contains(folder), "ARCHITECTURE.md does not name {folder}");
+    }
+    for file in ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", ".ci/run"] {
+        assert!(root().join(file).is_file(), "{file} is missing");
+    }
+}
