@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::record::Verification;
 use super::spec::RunSpec;
-use crate::engine::{self, Engine, EngineError, EngineKind, Session, fake};
+use crate::engine::{self, Engine, EngineError, EngineKind, Session, cpu, fake};
 use crate::graph::Graph;
 use crate::plan::{Pass, Plan, PlanError};
 use crate::shape::Precision;
@@ -83,7 +83,6 @@ pub const fn tolerance(precision: Precision, pass: Pass) -> f64 {
 /// # Errors
 /// [`VerifyError`] when it does not come to a comparison.
 pub fn check(engine: &dyn Engine, graph: &Graph, spec: &RunSpec) -> Result<Checked, VerifyError> {
-    let reference = reference(graph, spec)?;
     let plan = Plan::new(graph, spec.pass, spec.precision, MINIBATCH)?;
     let begun = engine.now_secs();
     let mut session = engine.load(&plan)?;
@@ -91,6 +90,8 @@ pub fn check(engine: &dyn Engine, graph: &Graph, spec: &RunSpec) -> Result<Check
     fill(session.as_mut(), &plan, spec.engine)?;
     session.run(1)?;
     let ours = answer(session.as_mut(), &plan)?;
+    drop(session);
+    let reference = reference(graph, spec)?;
     let verification = compare(&ours, &reference, tolerance(spec.precision, spec.pass));
     Ok(Checked { verification, reference, load_secs })
 }
@@ -163,34 +164,27 @@ pub fn failure(verification: &Verification) -> Option<String> {
 /// Reference outputs of a run.
 fn reference(graph: &Graph, spec: &RunSpec) -> Result<Answer, VerifyError> {
     if spec.engine == EngineKind::Fake {
-        let devices = spec.script.as_ref().map(|script| script.devices.clone()).unwrap_or_default();
-        let faultless = fake::Script { devices, ..fake::Script::default() };
-        let plan = Plan::new(graph, spec.pass, spec.precision, MINIBATCH)?;
-        return computed(EngineKind::Fake, &spec.device, Some(&faultless), &plan).map_err(VerifyError::Reference);
+        return reference_answer(EngineKind::Fake, fake::DEVICE_ID, graph, spec.pass);
     }
     if spec.input_size.is_none()
         && let Some(answer) = stored::answer(spec.model, spec.pass, graph)
     {
         return Ok(answer);
     }
-    cpu_answer(graph, spec.pass).map_err(|error| match error {
-        VerifyError::Engine(error) => VerifyError::Reference(error),
-        other => other,
-    })
+    reference_answer(EngineKind::Cpu, cpu::DEVICE_ID, graph, spec.pass)
 }
 
-/// Outputs that the CPU engine computes in f32 storage.
-fn cpu_answer(graph: &Graph, pass: Pass) -> Result<Answer, VerifyError> {
+/// Outputs that an engine whose word counts computes in f32.
+fn reference_answer(kind: EngineKind, id: &str, graph: &Graph, pass: Pass) -> Result<Answer, VerifyError> {
     let plan = Plan::new(graph, pass, Precision::F32, MINIBATCH)?;
-    Ok(computed(EngineKind::Cpu, "cpu", None, &plan)?)
-}
-
-fn computed(kind: EngineKind, id: &str, script: Option<&fake::Script>, plan: &Plan) -> Result<Answer, EngineError> {
-    let engine = engine::open(kind, id, script)?;
-    let mut session = engine.load(plan)?;
-    fill(session.as_mut(), plan, kind)?;
-    session.run(1)?;
-    answer(session.as_mut(), plan)
+    let computed = || {
+        let engine = engine::open(kind, id, None)?;
+        let mut session = engine.load(&plan)?;
+        fill(session.as_mut(), &plan, kind)?;
+        session.run(1)?;
+        answer(session.as_mut(), &plan)
+    };
+    computed().map_err(VerifyError::Reference)
 }
 
 /// Reads what is compared after an iteration.

@@ -9,6 +9,8 @@ mod average_pool;
 mod batch_norm;
 mod cast;
 mod conv2d;
+#[cfg(test)]
+mod fixture;
 mod gradient_epilogue;
 mod im2col;
 mod max_pool;

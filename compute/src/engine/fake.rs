@@ -12,6 +12,9 @@ use crate::shape::Precision;
 
 pub use session::Fake;
 
+/// Identifier of the device of a script that names none.
+pub const DEVICE_ID: &str = "fake-0";
+
 /// What the fake engine plays. The default is a GPU on which everything is fine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -169,12 +172,12 @@ impl Script {
         Self { fault: Some(Fault { call, nth, kind }), ..Self::default() }
     }
 
-    /// The device of a script that names none: `fake-0`, discrete, 16 GiB.
+    /// The device of a script that names none: [`DEVICE_ID`], discrete, 16 GiB.
     pub fn default_listing() -> Listing {
         Listing {
             engine: EngineKind::Fake,
             device: Device {
-                id: "fake-0".to_owned(),
+                id: DEVICE_ID.to_owned(),
                 name: "Fake GPU".to_owned(),
                 kind: DeviceKind::Discrete,
                 pci_address: Some("0000:01:00.0".to_owned()),

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, VerifyError, cpu_answer};
+use super::{Answer, VerifyError, reference_answer};
+use crate::engine::{EngineKind, cpu};
 use crate::graph::Graph;
 use crate::models::Model;
 use crate::plan::Pass;
@@ -61,7 +62,10 @@ pub fn write_references(dir: &Path, progress: &mut dyn FnMut(&str)) -> Result<()
     for model in Model::ALL {
         progress(model.name());
         let graph = model.graph();
-        let compute = |pass| cpu_answer(&graph, pass).map_err(|source| ReferenceError::Compute { model, source });
+        let compute = |pass| {
+            reference_answer(EngineKind::Cpu, cpu::DEVICE_ID, &graph, pass)
+                .map_err(|source| ReferenceError::Compute { model, source })
+        };
         let stored = Stored {
             definition: definition(&graph),
             forward: compute(Pass::Forward)?,

@@ -1,0 +1,74 @@
+//! Timestamps of iterations, taken by the device.
+
+use super::device::WgslEngine;
+use super::error::scoped;
+use super::timestamp;
+use crate::engine::EngineError;
+
+/// Two timestamps for each of the iterations that are queued together.
+pub(super) struct Clock {
+    queries: wgpu::QuerySet,
+    resolved: wgpu::Buffer,
+    staging: wgpu::Buffer,
+    period_nanos: f32,
+}
+
+impl Clock {
+    /// Iterations that can be queued together.
+    pub(super) const ITERATIONS: usize = 256;
+
+    /// Allocates the queries.
+    ///
+    /// # Errors
+    /// [`EngineError::OutOfMemory`], [`EngineError::Failed`].
+    pub(super) fn new(engine: &WgslEngine) -> Result<Self, EngineError> {
+        let count = 2 * Self::ITERATIONS as u32;
+        let size = u64::from(count) * 8;
+        let buffer = |usage| {
+            engine.gpu.create_buffer(&wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false })
+        };
+        scoped(&engine.gpu, "timestamp queries", size, || Self {
+            queries: engine.gpu.create_query_set(&wgpu::QuerySetDescriptor {
+                label: None,
+                ty: wgpu::QueryType::Timestamp,
+                count,
+            }),
+            resolved: buffer(wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC),
+            staging: buffer(wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST),
+            period_nanos: engine.queue.get_timestamp_period(),
+        })
+    }
+
+    /// What a pass writes that opens or closes the iteration whose first timestamp is number `query`.
+    pub(super) fn writes(&self, query: u32, opens: bool, closes: bool) -> Option<wgpu::ComputePassTimestampWrites<'_>> {
+        (opens || closes).then(|| wgpu::ComputePassTimestampWrites {
+            query_set: &self.queries,
+            beginning_of_pass_write_index: opens.then_some(query),
+            end_of_pass_write_index: closes.then_some(query + 1),
+        })
+    }
+
+    /// Seconds of the first `count` iterations, which are done.
+    ///
+    /// # Errors
+    /// [`EngineError::DeviceLost`], [`EngineError::Failed`].
+    pub(super) fn read(&self, engine: &WgslEngine, count: usize) -> Result<Vec<Option<f64>>, EngineError> {
+        let bytes = 16 * count as u64;
+        scoped(&engine.gpu, "reading timestamps", bytes, || {
+            let mut encoder = engine.gpu.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            encoder.resolve_query_set(&self.queries, 0..2 * count as u32, &self.resolved, 0);
+            encoder.copy_buffer_to_buffer(&self.resolved, 0, &self.staging, 0, bytes);
+            engine.queue.submit([encoder.finish()]);
+            self.staging.map_async(wgpu::MapMode::Read, 0..bytes, |_| {});
+        })?;
+        engine.wait(None)?;
+        let view = self
+            .staging
+            .get_mapped_range(0..bytes)
+            .map_err(|error| EngineError::Failed { what: "reading timestamps".into(), reason: error.to_string() })?;
+        let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(&view);
+        drop(view);
+        self.staging.unmap();
+        Ok(ticks.chunks(2).map(|pair| timestamp::seconds(pair[0], pair[1], self.period_nanos)).collect())
+    }
+}

@@ -1,0 +1,88 @@
+//! What the driver reports at any time, kept until someone asks: wgpu's own handler would panic.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::engine::EngineError;
+
+/// Errors that arrived by callback, the first of each kind.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    lost: Mutex<Option<String>>,
+    uncaptured: Mutex<Option<EngineError>>,
+}
+
+impl Faults {
+    /// Collects what `device` reports from now on.
+    pub(super) fn watch(device: &wgpu::Device) -> Arc<Self> {
+        let faults = Arc::new(Self::default());
+        let uncaptured = Arc::clone(&faults);
+        device.on_uncaptured_error(Arc::new(move |error| {
+            lock(&uncaptured.uncaptured).get_or_insert(typed("computing", 0, error));
+        }));
+        let lost = Arc::clone(&faults);
+        device.set_device_lost_callback(move |reason, message| {
+            // Dropping a device reports it as destroyed: that is no loss.
+            if reason != wgpu::DeviceLostReason::Destroyed {
+                lost.lose(&message);
+            }
+        });
+        faults
+    }
+
+    /// Notes that the device is gone.
+    pub(super) fn lose(&self, reason: &str) {
+        lock(&self.lost).get_or_insert_with(|| reason.to_owned());
+    }
+
+    /// # Errors
+    /// [`EngineError::DeviceLost`] from the loss on; any other error once.
+    pub(super) fn check(&self) -> Result<(), EngineError> {
+        if let Some(reason) = lock(&self.lost).clone() {
+            return Err(EngineError::DeviceLost { reason });
+        }
+        match lock(&self.uncaptured).take() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does `work` and returns what it made, or the error that wgpu reported meanwhile on this thread.
+///
+/// `requested_bytes` and `what` go into the error.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`], [`EngineError::Failed`].
+pub(super) fn scoped<T>(
+    device: &wgpu::Device,
+    what: &str,
+    requested_bytes: u64,
+    work: impl FnOnce() -> T,
+) -> Result<T, EngineError> {
+    let scopes = [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory]
+        .map(|filter| device.push_error_scope(filter));
+    let made = work();
+    let mut first = None;
+    // Scopes nest: the last one pushed is the first to go.
+    for scope in scopes.into_iter().rev() {
+        let error = pollster::block_on(scope.pop());
+        first = first.or(error);
+    }
+    match first {
+        Some(error) => Err(typed(what, requested_bytes, error)),
+        None => Ok(made),
+    }
+}
+
+fn typed(what: &str, requested_bytes: u64, error: wgpu::Error) -> EngineError {
+    match error {
+        wgpu::Error::OutOfMemory { .. } => EngineError::OutOfMemory { requested_bytes, what: what.to_owned() },
+        wgpu::Error::Validation { description, .. } | wgpu::Error::Internal { description, .. } => {
+            EngineError::Failed { what: what.to_owned(), reason: description }
+        }
+    }
+}
