@@ -62,8 +62,9 @@ fn remarks(comparison: &Comparison) -> String {
     }
     for difference in &comparison.differences {
         let values = difference.values.iter().enumerate();
-        let values: Vec<String> =
-            values.map(|(place, value)| format!("[{}] {}", place + 1, value.as_deref().unwrap_or("not known"))).collect();
+        let values: Vec<String> = values
+            .map(|(place, value)| format!("[{}] {}", place + 1, value.as_deref().unwrap_or("not known")))
+            .collect();
         let _ = writeln!(text, "- {}: {}", difference.property, values.join(", "));
     }
     text

@@ -26,7 +26,8 @@ pub(super) struct Arguments {
 
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let Arguments { files, format, out } = arguments;
-    let same = |file: &PathBuf| fs::canonicalize(file).ok().is_some_and(|path| fs::canonicalize(out).ok() == Some(path));
+    let same =
+        |file: &PathBuf| fs::canonicalize(file).ok().is_some_and(|path| fs::canonicalize(out).ok() == Some(path));
     if files.iter().any(same) {
         return Err(WrongArguments(format!("{out:?} is one of the files to be exported, name another --out")).into());
     }

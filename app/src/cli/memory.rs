@@ -7,9 +7,9 @@ use compute::models::Model;
 use compute::plan::{Pass, Plan};
 use compute::shape::Precision;
 
+use super::Outcome;
 use super::output::print;
 use super::run::parse_minibatch;
-use super::Outcome;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {

@@ -156,7 +156,8 @@ impl Session<'_> {
             print(&records(&[Source { name: "", file: own }]).render(Format::Text))?;
         }
         let good = |status| matches!(status, Status::Ok | Status::NotSupported);
-        let mut outcome = if own.records.iter().all(|record| good(record.status)) { Outcome::Done } else { Outcome::Partial };
+        let mut outcome =
+            if own.records.iter().all(|record| good(record.status)) { Outcome::Done } else { Outcome::Partial };
         if self.store.path().is_some() && !own.records.is_empty() {
             if self.failure.is_some() && !self.save_somewhere() {
                 outcome = Outcome::Partial;

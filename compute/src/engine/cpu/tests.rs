@@ -167,7 +167,10 @@ fn every_model_trains_and_infers() {
         let mut session = engine.load(&training).expect("the plan is resident");
         fill(session.as_mut(), &training);
         let loss = loss(session.as_mut(), &training);
-        assert!((0.5..30.0).contains(&loss), "{model}: loss {loss}, where chance is 2.5 and an untrained network some times that");
+        assert!(
+            (0.5..30.0).contains(&loss),
+            "{model}: loss {loss}, where chance is 2.5 and an untrained network some times that"
+        );
         for gradient in &training.gradients {
             let values = session.read(gradient.buffer).expect("a gradient is read");
             let norm = values.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>().sqrt();

@@ -21,13 +21,8 @@ pub(super) fn reduction(
         8..32 => 4,
         _ => 16,
     };
-    let parameters = Parameters {
-        parts: n_parts as u32,
-        part_size: size4 as u32,
-        result_base,
-        factor,
-        ..Parameters::default()
-    };
+    let parameters =
+        Parameters { parts: n_parts as u32, part_size: size4 as u32, result_base, factor, ..Parameters::default() };
     let kernel = kernel(context, "conv2d_backward_reduce", lanes);
     let parts = Binding { writable: false, ..parts };
     let workgroups = size4.div_ceil(u64::from(256 / lanes));
