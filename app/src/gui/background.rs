@@ -18,6 +18,7 @@ use eframe::egui;
 
 use super::action::Effect;
 use super::message::Message;
+use super::text;
 use outbox::Outbox;
 use runner::SessionStore;
 
@@ -176,5 +177,5 @@ impl Background {
 }
 
 fn json_dialog() -> rfd::FileDialog {
-    rfd::FileDialog::new().add_filter("Batchmark results", &["json"]).add_filter("All files", &["*"])
+    rfd::FileDialog::new().add_filter(text::RESULT_FILES, &["json"]).add_filter(text::ALL_FILES, &["*"])
 }
