@@ -107,7 +107,7 @@ fn with_files() -> State {
     for (path, loaded) in [("/results/anna-4090.json", file("RTX 4090", 1.0)), ("/results/lab.json", file("L40S", 1.3))]
     {
         state.apply(batchmark::gui::action::Action::AddFiles(vec![path.into()]));
-        state.receive(Message::Loaded { path: path.into(), result: Ok(loaded) });
+        state.receive(Message::Loaded { path: path.into(), result: Ok(Box::new(loaded)) });
     }
     state.receive(Message::Devices(Ok(vec![
         listing("RTX 4090", DeviceKind::Discrete),

@@ -133,7 +133,7 @@ impl Background {
             for path in paths {
                 let loaded = catch_unwind(AssertUnwindSafe(|| store::load(&path)));
                 let result = match loaded {
-                    Ok(loaded) => loaded.map_err(|error| error.to_string()),
+                    Ok(loaded) => loaded.map(Box::new).map_err(|error| error.to_string()),
                     Err(_) => Err("reading it stopped unexpectedly".to_owned()),
                 };
                 outbox.post(Message::Loaded { path, result });

@@ -32,7 +32,7 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
         return;
     }
     ui.add_space(theme::GRID);
-    legend_ui(ui, state);
+    ui.scope(|ui| legend_ui(ui, state));
     ui.add_space(theme::GRID);
     chart_view::ui(ui, state, actions);
 }
@@ -114,6 +114,7 @@ fn minibatch_ui(ui: &mut egui::Ui, state: &State, settings: &mut Settings) -> eg
 }
 
 fn legend_ui(ui: &mut egui::Ui, state: &State) {
+    ui.spacing_mut().interact_size.y = 0.0;
     ui.horizontal_wrapped(|ui| {
         ui.spacing_mut().item_spacing.x = 4.0 * theme::GRID;
         for series in &state.chart.series {

@@ -32,6 +32,9 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
             }
         }
     }
+    if state.devices.has_only_processor() {
+        ui.label(egui::RichText::new(text::ONLY_PROCESSOR).small().weak());
+    }
     if state.devices.has_software() {
         let mut is_allowed = state.devices.is_software_allowed;
         let allow = ui.checkbox(&mut is_allowed, text::ALLOW_SOFTWARE).on_hover_text(text::ALLOW_SOFTWARE_HINT);
@@ -66,19 +69,25 @@ fn choice_ui(ui: &mut egui::Ui, state: &State, index: usize, choice: &Choice, ac
     if response.changed() {
         actions.push(Action::ChooseDevice { index, is_chosen });
     }
-    ui.horizontal_wrapped(|ui| {
-        // Below the name, not below its box.
-        ui.add_space(ui.spacing().icon_width + ui.spacing().icon_spacing);
-        ui.spacing_mut().item_spacing.x = theme::GRID;
+    let is_software = device.kind == DeviceKind::Software;
+    let line = choice.listing.unavailable.clone().unwrap_or_else(|| summary(device));
+    if line.is_empty() && !is_software {
+        return;
+    }
+    ui.scope(|ui| {
         ui.spacing_mut().interact_size.y = 0.0;
-        if device.kind == DeviceKind::Software {
-            badge_ui(ui, text::SOFTWARE, ui.visuals().error_fg_color);
-        }
-        if choice.listing.unavailable.is_some() {
-            badge_ui(ui, text::UNAVAILABLE, ui.visuals().warn_fg_color);
-        }
-        let line = choice.listing.unavailable.clone().unwrap_or_else(|| summary(device));
-        ui.label(egui::RichText::new(line).small().weak());
+        ui.spacing_mut().item_spacing.x = theme::GRID;
+        ui.horizontal_wrapped(|ui| {
+            // Below the name, not below its box.
+            ui.add_space(ui.spacing().icon_width + ui.spacing().icon_spacing);
+            if is_software {
+                badge_ui(ui, text::SOFTWARE, ui.visuals().error_fg_color);
+            }
+            if choice.listing.unavailable.is_some() {
+                badge_ui(ui, text::UNAVAILABLE, ui.visuals().warn_fg_color);
+            }
+            ui.label(egui::RichText::new(line).small().weak());
+        });
     });
 }
 

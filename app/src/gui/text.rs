@@ -27,6 +27,7 @@ pub(crate) const SAVED_IN_MEMORY: &str = "Results are only in memory";
 // Devices.
 pub(crate) const LOOKING: &str = "Looking for GPUs…";
 pub(crate) const NO_DEVICE: &str = "No device was found.";
+pub(crate) const ONLY_PROCESSOR: &str = "No GPU can be used here, so the reference on the processor is. It is slow.";
 pub(crate) const LOOK_AGAIN: &str = "Look again";
 pub(crate) const SOFTWARE: &str = "software";
 pub(crate) const UNAVAILABLE: &str = "unavailable";
