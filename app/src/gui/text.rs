@@ -269,6 +269,11 @@ pub(crate) fn run(spec: &RunSpec) -> String {
     format!("{} · {} · {} · minibatch {}", spec.model, pass(spec.pass), spec.precision, spec.minibatch)
 }
 
+/// A run and what it runs on.
+pub(crate) fn run_on(spec: &RunSpec) -> String {
+    format!("{} · {} · {}", run(spec), spec.device, engine(spec.engine))
+}
+
 pub(crate) fn run_place(place: usize, of: usize) -> String {
     format!("Run {place} of {of}")
 }
