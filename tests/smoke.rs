@@ -60,7 +60,7 @@ fn a_start_without_a_display_says_so_and_names_the_command_line() {
 
 #[test]
 fn a_dialog_says_what_the_terminal_says() {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     // One dialog program that can't show anything, and one that can; the third must not be asked.
     for (name, script) in
