@@ -76,6 +76,7 @@ fn bar_ui(ui: &mut egui::Ui, state: &State, progress: &Progress) {
                 ui.label(egui::RichText::new(left).small());
             });
             let bar = egui::ProgressBar::new(progress.fraction()).desired_height(2.0 * theme::GRID).corner_radius(4);
+            let bar = bar.fill(ui.visuals().hyperlink_color);
             let response = ui.add(bar.desired_width(ui.available_width()));
             let value = f64::from(progress.fraction());
             response.widget_info(|| {
