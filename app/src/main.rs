@@ -1,8 +1,9 @@
-//! Batchmark: measures how fast a GPU trains and runs deep networks.
+//! The program `batchmark`: the command line with arguments, the window without.
 
-fn main() -> std::io::Result<()> {
-    if std::env::args().nth(1).as_deref() == Some("worker") {
-        return compute::bench::worker::serve_process();
-    }
-    Ok(())
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
 }

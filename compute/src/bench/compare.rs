@@ -110,7 +110,12 @@ pub fn compare(sources: &[Source<'_>], baseline: usize) -> Result<Comparison, Un
     let reference = baseline.checked_sub(1).filter(|&column| column < columns.len().max(1));
     let reference = reference.ok_or_else(|| UnknownBaseline {
         given: baseline,
-        valid: columns.iter().enumerate().map(|(n, column)| format!("{} ({column})", n + 1)).collect::<Vec<_>>().join(", "),
+        valid: columns
+            .iter()
+            .enumerate()
+            .map(|(n, column)| format!("{} ({column})", n + 1))
+            .collect::<Vec<_>>()
+            .join(", "),
     })?;
     let latest: Vec<BTreeMap<Key, &Record>> = members.iter().map(Member::latest).collect();
     let keys: BTreeSet<Key> = latest.iter().flat_map(|latest| latest.keys().cloned()).collect();
@@ -169,7 +174,8 @@ fn members<'a>(sources: &[Source<'a>]) -> Vec<Member<'a>> {
     for (source, Source { file, .. }) in sources.iter().enumerate() {
         for record in &file.records {
             let (device, engine) = (record.device, record.engine);
-            let same = |member: &&mut Member<'_>| (member.source, member.device, member.engine) == (source, device, engine);
+            let same =
+                |member: &&mut Member<'_>| (member.source, member.device, member.engine) == (source, device, engine);
             match members.iter_mut().find(same) {
                 Some(member) => member.records.push(record),
                 None => members.push(Member { source, device, engine, records: vec![record] }),

@@ -19,7 +19,7 @@ use crate::engine::Device;
 
 pub use merge::host_of;
 pub use read::{MAX_FILE_BYTES, load, parse};
-pub use write::save;
+pub use write::{save, text};
 
 /// A result file that was read.
 #[derive(Clone, Debug, PartialEq)]

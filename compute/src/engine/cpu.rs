@@ -48,9 +48,8 @@ pub fn listing() -> Listing {
 }
 
 fn device() -> Device {
-    let wanted = RefreshKind::nothing()
-        .with_cpu(CpuRefreshKind::nothing())
-        .with_memory(MemoryRefreshKind::nothing().with_ram());
+    let wanted =
+        RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing()).with_memory(MemoryRefreshKind::nothing().with_ram());
     let system = System::new_with_specifics(wanted).ok();
     let text = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
     let first = system.as_ref().and_then(|system| system.cpus().first());

@@ -34,7 +34,8 @@ fn rows_stand_side_by_side_with_ratios() {
     let b = file("1", "9", &[("resnet50", "r/1 0", 64, Some(150.0), "1"), ("alexnet", "a/1 0", 64, None, "1")]);
     let comparison = compared(&[&a, &b], 1);
     let text = comparison.table().render(Format::Text);
-    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split("  ").map(str::trim).filter(|s| !s.is_empty()).collect()).collect();
+    let lines: Vec<Vec<&str>> =
+        text.lines().map(|line| line.split("  ").map(str::trim).filter(|s| !s.is_empty()).collect()).collect();
     assert_eq!(lines[0], ["model", "pass", "precision", "minibatch", "[1] samples/s", "[2] samples/s", "[2]/[1]"]);
     assert_eq!(lines[1], ["alexnet", "forward", "f32", "64", "1.00", "out of memory"], "the suite's order");
     assert_eq!(lines[2], ["resnet50", "forward", "f32", "64", "100", "150", "1.50"]);
@@ -59,7 +60,9 @@ fn another_definition_is_warned_of_and_has_no_ratio() {
     let comparison = compared(&[&a, &b], 1);
     assert_eq!(
         comparison.warnings,
-        [r#"resnet50 is not the same network in [1] and in b.json, GPU, wgsl: definition "resnet50/1 aa" against "resnet50/1 bb""#]
+        [
+            r#"resnet50 is not the same network in [1] and in b.json, GPU, wgsl: definition "resnet50/1 aa" against "resnet50/1 bb""#
+        ]
     );
     assert_eq!(comparison.rows[0].outcomes[1].as_ref().unwrap().ratio, None);
 }
@@ -70,7 +73,8 @@ fn differences_of_the_environment_are_listed() {
     let mut b = file("580.1", "9.14", &[("resnet50", "r/1 0", 64, Some(50.0), "1")]);
     b.host.os = "Windows".to_owned();
     let found = compared(&[&a, &b], 1).differences;
-    let found: Vec<_> = found.iter().map(|d| (d.property.as_str(), d.values[0].as_deref(), d.values[1].as_deref())).collect();
+    let found: Vec<_> =
+        found.iter().map(|d| (d.property.as_str(), d.values[0].as_deref(), d.values[1].as_deref())).collect();
     assert_eq!(
         found,
         [
@@ -86,7 +90,11 @@ fn the_latest_record_counts_unless_it_was_cancelled() {
     let mut a = file(
         "1",
         "9",
-        &[("vgg16", "v/1 0", 1, Some(2.0), "2026-02"), ("vgg16", "v/1 0", 1, Some(1.0), "2026-01"), ("vgg16", "v/1 0", 1, None, "2026-03")],
+        &[
+            ("vgg16", "v/1 0", 1, Some(2.0), "2026-02"),
+            ("vgg16", "v/1 0", 1, Some(1.0), "2026-01"),
+            ("vgg16", "v/1 0", 1, None, "2026-03"),
+        ],
     );
     a.records[2].status = Status::Cancelled;
     assert_eq!(compared(&[&a], 1).rows[0].outcomes[0].as_ref().unwrap().record.throughput_per_sec, Some(2.0));
@@ -109,7 +117,10 @@ fn a_baseline_that_is_not_there_lists_the_columns() {
     let a = file("1", "9", &[("resnet50", "r/1 0", 64, Some(100.0), "1")]);
     for baseline in [0, 2] {
         let error = compare(&[Source { name: "a.json", file: &a }], baseline).unwrap_err().to_string();
-        assert_eq!(error, format!("there is no column {baseline} to be the baseline, expected one of: 1 (a.json, GPU, wgsl)"));
+        assert_eq!(
+            error,
+            format!("there is no column {baseline} to be the baseline, expected one of: 1 (a.json, GPU, wgsl)")
+        );
     }
     assert_eq!(compare(&[Source { name: "a.json", file: &ResultFile::default() }], 1).unwrap().rows, []);
 }

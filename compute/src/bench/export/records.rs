@@ -41,7 +41,9 @@ const FIELDS: [Field; 36] = [
     ("clock", None, |e| e.record.timing.as_ref().map_or(Cell::Empty, |t| text(clock(t.clock)))),
     ("iterations", None, |e| e.record.timing.as_ref().map_or(Cell::Empty, |t| Cell::Count(t.iterations as u64))),
     ("achieved_flop_per_sec", Some(("TFLOP/s", 1e12)), |e| e.record.achieved_flop_per_sec.into()),
-    ("planned_bytes", Some(("planned (GiB)", GIBI)), |e| e.record.memory.planned_bytes.map_or(Cell::Empty, Cell::Count)),
+    ("planned_bytes", Some(("planned (GiB)", GIBI)), |e| {
+        e.record.memory.planned_bytes.map_or(Cell::Empty, Cell::Count)
+    }),
     ("peak_bytes", Some(("peak (GiB)", GIBI)), |e| e.record.memory.peak_bytes.map_or(Cell::Empty, Cell::Count)),
     ("verification_error", Some(("error", 1.0)), |e| e.record.verification.as_ref().and_then(|v| v.error).into()),
     ("verification_tolerance", None, |e| e.record.verification.as_ref().map(|v| v.tolerance).into()),

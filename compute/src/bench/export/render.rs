@@ -26,15 +26,22 @@ pub fn significant(value: f64) -> String {
 pub(super) fn text(table: &Table) -> String {
     let shown = shown(table);
     let mut lines = vec![shown.iter().map(|&(_, title)| title.to_owned()).collect::<Vec<_>>()];
-    lines.extend(table.rows.iter().map(|row| shown.iter().map(|&(place, _)| printable(&for_people(table, row, place))).collect()));
+    lines.extend(
+        table
+            .rows
+            .iter()
+            .map(|row| shown.iter().map(|&(place, _)| printable(&for_people(table, row, place))).collect()),
+    );
     let is_number: Vec<bool> = shown.iter().map(|&(place, _)| is_number(table, place)).collect();
-    let widths: Vec<usize> =
-        (0..shown.len()).map(|column| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0)).collect();
+    let widths: Vec<usize> = (0..shown.len())
+        .map(|column| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0))
+        .collect();
     let mut out = String::new();
     for line in lines {
-        let cells = line.iter().zip(&widths).zip(&is_number).map(|((cell, &width), &right)| {
-            if right { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
-        });
+        let cells =
+            line.iter().zip(&widths).zip(&is_number).map(|((cell, &width), &right)| {
+                if right { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+            });
         out.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
         out.push('\n');
     }
@@ -59,7 +66,8 @@ pub(super) fn csv(table: &Table) -> String {
     let kept = kept(table);
     let header: Vec<&str> = kept.iter().map(|&place| table.columns[place].key.as_str()).collect();
     let rows = table.rows.iter().map(|row| kept.iter().map(|&place| for_programs(&row[place])).collect::<Vec<_>>());
-    let written = writer.write_record(header).and_then(|()| rows.into_iter().try_for_each(|row| writer.write_record(row)));
+    let written =
+        writer.write_record(header).and_then(|()| rows.into_iter().try_for_each(|row| writer.write_record(row)));
     written.expect("rows have one cell a column, and memory takes every write");
     let bytes = writer.into_inner().expect("memory takes every write");
     String::from_utf8(bytes).expect("cells are UTF-8")

@@ -58,9 +58,8 @@ fn read_bounded(path: &Path) -> Result<Vec<u8>, LoadError> {
     if !metadata.is_file() {
         return Err(not_ours(if metadata.is_dir() { "it is a folder" } else { "it is not a regular file" }.to_owned()));
     }
-    let too_large = |bytes: u64| {
-        not_ours(format!("it has {} MiB, expected at most {} MiB", bytes >> 20, MAX_FILE_BYTES >> 20))
-    };
+    let too_large =
+        |bytes: u64| not_ours(format!("it has {} MiB, expected at most {} MiB", bytes >> 20, MAX_FILE_BYTES >> 20));
     if metadata.len() > MAX_FILE_BYTES {
         return Err(too_large(metadata.len()));
     }
@@ -97,7 +96,8 @@ fn object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
     };
     let schema = file.get("schema").ok_or_else(|| format!("it has no \"schema\", {expected}"))?;
     let version = schema.as_str().and_then(version_of);
-    let version = version.ok_or_else(|| format!("its \"schema\" is {}, expected {SCHEMA:?}", fault::excerpt(schema)))?;
+    let version =
+        version.ok_or_else(|| format!("its \"schema\" is {}, expected {SCHEMA:?}", fault::excerpt(schema)))?;
     for upgrade in UPGRADES.iter().skip(version as usize - 1) {
         upgrade(&mut file);
     }

@@ -97,7 +97,10 @@ fn what_is_not_a_result_file_is_refused_with_what_was_expected() {
     for (text, expected) in cases {
         let message = parse(Path::new("a.json"), text).unwrap_err().to_string();
         assert!(message.contains(expected), "{message}");
-        assert!(message.starts_with("\"a.json\" is not a Batchmark result file: ") && !message.contains('\n'), "{message}");
+        assert!(
+            message.starts_with("\"a.json\" is not a Batchmark result file: ") && !message.contains('\n'),
+            "{message}"
+        );
     }
 }
 
@@ -140,7 +143,8 @@ fn a_bad_record_is_left_out_by_index_and_field() {
 fn a_device_that_can_not_be_read_keeps_its_place() {
     let mut record = record(1);
     record.device = Some(1);
-    let mut value = serde_json::to_value(ResultFile { devices: vec![device("A"), device("B")], ..file(vec![record]) }).unwrap();
+    let mut value =
+        serde_json::to_value(ResultFile { devices: vec![device("A"), device("B")], ..file(vec![record]) }).unwrap();
     value["devices"][0] = json!({ "id": "a", "name": "A", "kind": "tensor_unit" });
     value["host"] = json!("anna");
     let loaded = parse(Path::new("a.json"), value.to_string().as_bytes()).unwrap();
@@ -332,7 +336,8 @@ fn any_json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(3, 16, 4, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::vec((".{0,4}", inner), 0..4).prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            prop::collection::vec((".{0,4}", inner), 0..4)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
         ]
     })
 }
@@ -349,18 +354,24 @@ fn any_record() -> impl Strategy<Value = Record> {
         (positive(), positive(), prop::collection::vec(0.0..1e6f64, 0..5), any::<f64>()),
         (".{0,12}", prop::option::of(0..2usize), any::<Option<u64>>()),
     )
-        .prop_map(|((minibatch, extra, timing_extra, memory_extra), (median, rate, samples, drift), (text, device, bytes))| {
-            let mut record = record(minibatch);
-            let timing = record.timing.as_mut().unwrap();
-            timing.median_ms = median;
-            timing.samples_ms = samples;
-            timing.drift = Some(drift).filter(|drift| drift.is_finite());
-            timing.extra = timing_extra;
-            record.throughput_per_sec = Some(rate);
-            record.memory = Memory { peak_bytes: bytes, extra: memory_extra, ..Memory::default() };
-            record.reason = Some(text);
-            Record { device, extra, ..record }
-        })
+        .prop_map(
+            |(
+                (minibatch, extra, timing_extra, memory_extra),
+                (median, rate, samples, drift),
+                (text, device, bytes),
+            )| {
+                let mut record = record(minibatch);
+                let timing = record.timing.as_mut().unwrap();
+                timing.median_ms = median;
+                timing.samples_ms = samples;
+                timing.drift = Some(drift).filter(|drift| drift.is_finite());
+                timing.extra = timing_extra;
+                record.throughput_per_sec = Some(rate);
+                record.memory = Memory { peak_bytes: bytes, extra: memory_extra, ..Memory::default() };
+                record.reason = Some(text);
+                Record { device, extra, ..record }
+            },
+        )
 }
 
 proptest! {

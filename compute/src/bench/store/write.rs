@@ -43,10 +43,24 @@ fn write(path: &Path, file: &ResultFile) -> Result<ResultFile, String> {
         _ => fresh(file),
     };
     let mut merged = merged.map_err(|error| format!("the records can't be put into JSON: {error}"))?;
-    let digest = digest::digest(&merged);
-    merged.insert("digest".to_owned(), Value::String(digest));
+    sign(&mut merged);
     replace(path, &merged).map_err(|error| error.to_string())?;
     Ok(read::typed(&merged).file)
+}
+
+/// The text of a result file as [`save`] writes it where there is none yet.
+///
+/// # Errors
+/// As `serde_json` reports, which it does for no file that was read or measured.
+pub fn text(file: &ResultFile) -> Result<String, serde_json::Error> {
+    let mut content = fresh(file)?;
+    sign(&mut content);
+    Ok(lines(&content))
+}
+
+fn sign(content: &mut Map<String, Value>) {
+    let digest = digest::digest(content);
+    content.insert("digest".to_owned(), Value::String(digest));
 }
 
 fn fresh(file: &ResultFile) -> Result<Map<String, Value>, serde_json::Error> {
@@ -69,7 +83,7 @@ fn replace(path: &Path, content: &Map<String, Value>) -> io::Result<()> {
             }
             out.set_permissions(metadata.permissions())?;
         }
-        out.write_all(text(content).as_bytes())?;
+        out.write_all(lines(content).as_bytes())?;
         out.sync_all()?;
         fs::rename(&beside, path)
     })();
@@ -86,7 +100,7 @@ fn replace(path: &Path, content: &Map<String, Value>) -> io::Result<()> {
 }
 
 /// The file's text: a line for each device and each record, so that it can be read, searched and compared by line.
-fn text(content: &Map<String, Value>) -> String {
+fn lines(content: &Map<String, Value>) -> String {
     let fields = content.iter().map(|(key, value)| {
         let value = match value {
             Value::Array(items) if !items.is_empty() => {

@@ -107,8 +107,7 @@ pub(super) fn workspace(step: &Step) -> Workspace {
 fn most_products(y: &View, channels: usize, rows: usize, block: &Blocking) -> usize {
     let sizes = |all, size| blocks(all, size).map(|block| block.len());
     let products = sizes(channels, block.channels).flat_map(|channels| {
-        sizes(y.shape.positions(), block.positions)
-            .map(move |positions| Products::elements(channels * rows, positions))
+        sizes(y.shape.positions(), block.positions).map(move |positions| Products::elements(channels * rows, positions))
     });
     products.max().unwrap_or(0)
 }
@@ -212,12 +211,7 @@ pub(super) fn backward_data(step: &BackwardData, storage: &mut Storage, scratch:
     let finish = gradient_epilogue::Finish::new(&step.epilogue, storage);
     let (k, window, size) = (step.dy.shape.c, block.geometry.window_size(), block.geometry.positions());
     for positions in blocks(step.dy.shape.positions(), block.positions) {
-        let columns = Columns::gather(
-            dy,
-            &Geometry::pointwise(size),
-            positions.clone(),
-            &mut scratch.columns,
-        );
+        let columns = Columns::gather(dy, &Geometry::pointwise(size), positions.clone(), &mut scratch.columns);
         let samples = positions.start / size..positions.end / size;
         for channels in blocks(step.dx.shape.c, block.channels) {
             // Of each filter, the part that meets these channels.

@@ -152,8 +152,7 @@ fn backward_data() {
         let [x, y] = case.shapes();
         let mut f = Fixture::new();
         let bare = GradientEpilogue { scale: 1.0, accumulate: false, relu_mask: None, reductions: Vec::new() };
-        let (dy, w, dx) =
-            (f.activation(y, case.before), f.filter(case.filter()), f.activation(x, case.before));
+        let (dy, w, dx) = (f.activation(y, case.before), f.filter(case.filter()), f.activation(x, case.before));
         let mut sums = vec![0.0; x.elements()];
         case.visit(|y, filter, x| sums[index(dx.shape, x)] += f.at(&dy, y) * f.value(w, filter));
         for epilogue in [bare, f.epilogue(x, case.before)] {

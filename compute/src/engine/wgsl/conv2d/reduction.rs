@@ -21,13 +21,8 @@ pub(super) fn reduction(
         8..32 => 4,
         _ => 16,
     };
-    let parameters = Parameters {
-        parts: n_parts as u32,
-        part_size: size4 as u32,
-        result_base,
-        factor,
-        ..Parameters::default()
-    };
+    let parameters =
+        Parameters { parts: n_parts as u32, part_size: size4 as u32, result_base, factor, ..Parameters::default() };
     let kernel = kernel(context, "conv2d_backward_reduce", lanes);
     let parts = Binding { writable: false, ..parts };
     let workgroups = size4.div_ceil(u64::from(256 / lanes));
@@ -38,7 +33,7 @@ pub(super) fn reduction(
 
 /// A kernel of `conv2d_backward_weight.wgsl` whose workgroups are `lanes` threads a column.
 pub(super) fn kernel(context: &Lowering<'_>, entry: &'static str, lanes: u32) -> Kernel {
-    let constants = vec![("TILE_M", 64), ("TILE_N", 64), ("LANES", lanes)];
+    let constants = vec![("TILE_M", 64), ("TILE_N", 64), ("BUFFERS", 1), ("LANES", lanes)];
     let element = if entry == "conv2d_backward_reduce" { Element::F32 } else { context.element() };
     Kernel { file: "conv2d_backward_weight", entry, constants, element }
 }

@@ -81,9 +81,8 @@ const MOST_PARTS: u64 = 512;
 pub(super) fn choose(extent: Extent, most_parts: u64, busy_workgroups: u32) -> Tiling {
     let steps = extent.steps();
     let most_parts = most_parts.min(steps / 4).clamp(1, MOST_PARTS);
-    let candidates = TILES.iter().flat_map(|&(m, n, share)| {
-        (1..=most_parts).map(move |parts| (Tiling { m, n, parts }, share))
-    });
+    let candidates =
+        TILES.iter().flat_map(|&(m, n, share)| (1..=most_parts).map(move |parts| (Tiling { m, n, parts }, share)));
     let best = candidates.min_by(|&(a, a_share), &(b, b_share)| {
         cycles(extent, a, a_share, busy_workgroups).total_cmp(&cycles(extent, b, b_share, busy_workgroups))
     });
@@ -118,7 +117,7 @@ mod tests {
             (3_211_264, 64, 576, 128, 64, false),
             // Fully connected layers.
             (64, 4096, 25_088, 64, 128, true),
-            (1, 1000, 4096, 64, 64, true),
+            (1, 1000, 4096, 64, 128, true),
             // Backward weight of conv1_2: many positions, a small filter.
             (576, 64, 3_211_264, 128, 64, true),
         ] {

@@ -32,7 +32,8 @@ impl Geometry {
                     for q in 0..y.w {
                         let y_at = ((n * y.c + k) * y.h + p) * y.w + q;
                         for (tap_r, tap_s) in (0..r).flat_map(|a| (0..s).map(move |b| (a, b))) {
-                            let (h, w) = ((p * stride + tap_r).wrapping_sub(pad), (q * stride + tap_s).wrapping_sub(pad));
+                            let (h, w) =
+                                ((p * stride + tap_r).wrapping_sub(pad), (q * stride + tap_s).wrapping_sub(pad));
                             if h >= x.h || w >= x.w {
                                 continue;
                             }

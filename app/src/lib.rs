@@ -1,0 +1,3 @@
+//! The Batchmark program's window.
+
+pub mod gui;
