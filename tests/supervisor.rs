@@ -216,7 +216,7 @@ fn a_worker_does_not_outlive_its_input() {
             child.kill().expect("the child can be killed");
             panic!("the worker hangs without a supervisor");
         }
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
