@@ -13,7 +13,7 @@
 // Entry points: conv2d_forward and conv2d_backward_data finish their sums; conv2d_partial leaves those of one part of the
 // depth in f32, conv2d_reduce adds the parts in their order and finishes them.
 //
-// Constants: TILE_M, TILE_N; GATHER_FILTER (backward data: depth along the filter's columns); STRIDED (the rows are not
+// Constants: TILE_M, TILE_N, BUFFERS; GATHER_FILTER (backward data: depth along the filter's columns); STRIDED (the rows are not
 // all of the output's positions); what follows the sum, in this order, by FACTOR, SCALE, BIAS, RESIDUAL, ACCUMULATE,
 // RELU, DROPOUT, MASK.
 
@@ -213,15 +213,18 @@ fn sum_tile(thread: u32, first_row: u32, first_column: u32, first_step: u32, end
         }
     }
     for (var step = first_step; step < end_step; step += 1u) {
-        workgroupBarrier();
+        let buffer = buffer_of(step);
+        if (BUFFERS == 1u) {
+            workgroupBarrier();
+        }
         if (active_a) {
-            stage_gathered_a(unit);
+            stage_gathered_a(buffer, unit);
         }
         if (active_b) {
             if (GATHER_FILTER == 1u) {
-                stage_gathered_b(unit);
+                stage_gathered_b(buffer, unit);
             } else {
-                stage_straight_b(unit);
+                stage_straight_b(buffer, unit);
             }
         }
         workgroupBarrier();
@@ -244,7 +247,7 @@ fn sum_tile(thread: u32, first_row: u32, first_column: u32, first_step: u32, end
                 }
             }
         }
-        multiply_step(row, column);
+        multiply_step(buffer, row, column);
     }
 }
 

@@ -152,12 +152,15 @@ fn conv2d_backward_weight(
     let row = thread_row(thread);
     let column = thread_column(thread);
     for (var done = first; done < end; done += DEPTH) {
-        workgroupBarrier();
+        let buffer = buffer_of(done / DEPTH);
+        if (BUFFERS == 1u) {
+            workgroupBarrier();
+        }
         if (active_a) {
-            stage_straight_a(unit);
+            stage_straight_a(buffer, unit);
         }
         if (active_b) {
-            stage_straight_b(unit);
+            stage_straight_b(buffer, unit);
         }
         workgroupBarrier();
         advance_positions();
@@ -167,7 +170,7 @@ fn conv2d_backward_weight(
         if (active_b) {
             load_dy(dy_column4, end);
         }
-        multiply_step(row, column);
+        multiply_step(buffer, row, column);
     }
 
     let slot = parameters.first_part + number_of_part;

@@ -206,7 +206,9 @@ pub fn listings(script: Option<&fake::Script>) -> Vec<Listing> {
     if let Some(script) = script {
         return script.listings();
     }
-    vec![cpu::listing()]
+    let mut listings = wgsl::listings();
+    listings.push(cpu::listing());
+    listings
 }
 
 /// Opens a device by its [`Device::id`]. The fake engine plays `script`, or its default.
@@ -218,7 +220,7 @@ pub fn open(kind: EngineKind, id: &str, script: Option<&fake::Script>) -> Result
         EngineKind::Fake => Ok(Box::new(fake::Fake::open(&script.cloned().unwrap_or_default(), id)?)),
         EngineKind::Cpu if id == cpu::DEVICE_ID => cpu::open(),
         EngineKind::Cpu => Err(EngineError::NoSuchDevice { id: id.to_owned(), available: cpu::DEVICE_ID.to_owned() }),
-        EngineKind::Wgsl => Err(EngineError::NotSupported { reason: format!("this build has no {kind} engine") }),
+        EngineKind::Wgsl => wgsl::open(id),
     }
 }
 

@@ -189,3 +189,57 @@ fn only_f32_is_supported() {
         assert!(reason.contains(precision.name()), "{reason}");
     }
 }
+
+#[test]
+fn bits_do_not_depend_on_the_number_of_threads() {
+    let plan = plan(&residual(), Pass::ForwardBackward, 5);
+    let gradients = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool of threads starts");
+        pool.install(|| {
+            let engine = cpu::open().expect("the processor opens");
+            let mut session = engine.load(&plan).expect("the plan is resident");
+            fill(session.as_mut(), &plan);
+            session.run(2).expect("the pass runs");
+            let read = |gradient: &crate::plan::Gradient| session.read(gradient.buffer).expect("a gradient is read");
+            plan.gradients.iter().map(read).collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(gradients(1), gradients(3));
+}
+
+#[test]
+fn a_plan_that_does_not_fit_is_out_of_memory() {
+    let engine = cpu::open().expect("the processor opens");
+    for bytes in [1 << 50, u64::MAX / 4] {
+        let mut plan = plan(&plain(false), Pass::Forward, 1);
+        plan.slots[0] = bytes;
+        let error = engine.load(&plan).err().expect("the plan is refused");
+        let EngineError::OutOfMemory { requested_bytes, .. } = error else { panic!("{error}") };
+        assert!(requested_bytes >= bytes, "{requested_bytes}");
+    }
+}
+
+#[test]
+fn a_session_tells_what_it_takes() {
+    let plan = plan(&plain(false), Pass::Forward, 2);
+    let engine = cpu::open().expect("the processor opens");
+    let mut session = engine.load(&plan).expect("the plan is resident");
+    let memory = session.memory();
+    assert_eq!(memory.peak_bytes - memory.workspace_bytes, plan.bytes());
+    assert!(memory.workspace_bytes > 0);
+    assert_eq!(session.kernels(), ["conv2d_forward: im2col and matrixmultiply dgemm", "max_pool_forward: direct"]);
+    let error = session.write(plan.input, &[1.0]).expect_err("the input has more values");
+    assert!(error.to_string().contains("1 values for 594 elements"), "{error}");
+    let timings = session.run(3).expect("the pass runs");
+    assert_eq!(timings.len(), 3);
+    assert!(timings.iter().all(|timing| timing.device_secs.is_none() && timing.host_secs > 0.0));
+}
+
+#[test]
+fn the_processor_is_listed() {
+    let listing = cpu::listing();
+    assert_eq!(listing.device.id, cpu::DEVICE_ID);
+    assert_eq!(listing.precisions, [Precision::F32]);
+    assert!(!listing.device.name.is_empty() && listing.device.limits["cores"] > 0);
+    assert_eq!(Some(&listing.device), cpu::open().ok().map(|engine| engine.device().clone()).as_ref());
+}

@@ -31,6 +31,12 @@ const DEPTH: u64 = 16;
 /// Bytes of partial sums that a split of the depth may need.
 const PARTS_BYTES: u64 = 64 << 20;
 
+/// Buffers of workgroup memory for the operands of one step of an `m` by `n` tile: two where there is room.
+fn buffers(limits: &Limits, m: u32, n: u32) -> u32 {
+    let bytes = 4 * DEPTH as u32 * (m + n);
+    if 2 * bytes <= limits.max_workgroup_bytes { 2 } else { 1 }
+}
+
 /// Bytes of partial sums on a device of these limits.
 fn parts_bytes(limits: &Limits) -> u64 {
     PARTS_BYTES.min(limits.max_binding_bytes)

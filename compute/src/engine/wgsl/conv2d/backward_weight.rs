@@ -7,7 +7,7 @@ use bytemuck::{Pod, Zeroable};
 
 use super::reduction::{kernel, reduction};
 use super::tile::{self, Extent, Tiling};
-use super::{DEPTH, Work, bindable_bytes, flattened, panel_bytes, panel_ranges, parts_bytes};
+use super::{DEPTH, Work, bindable_bytes, buffers, flattened, panel_bytes, panel_ranges, parts_bytes};
 use crate::engine::EngineError;
 use crate::engine::wgsl::launch::{Binding, Kernel, Launch, Lowering, channels4, row4};
 use crate::engine::wgsl::layout;
@@ -180,7 +180,12 @@ impl Weight<'_> {
         let kernel = Kernel {
             file: "conv2d_backward_weight",
             entry: "conv2d_backward_weight",
-            constants: vec![("TILE_M", tiling.m), ("TILE_N", tiling.n), ("LANES", 1)],
+            constants: vec![
+                ("TILE_M", tiling.m),
+                ("TILE_N", tiling.n),
+                ("BUFFERS", buffers(context.limits(), tiling.m, tiling.n)),
+                ("LANES", 1),
+            ],
             element: context.element(),
         };
         let bytes = x.bytes + dy.bytes + extent.part_bytes() * tiling.parts;

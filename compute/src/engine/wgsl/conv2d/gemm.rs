@@ -4,7 +4,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::tile::{self, Extent, Tiling};
-use super::{Work, parts_bytes};
+use super::{Work, buffers, parts_bytes};
 use crate::engine::EngineError;
 use crate::engine::wgsl::launch::{Binding, Kernel, Launch, Lowering};
 
@@ -230,6 +230,7 @@ impl Gemm {
         let constants = vec![
             ("TILE_M", m),
             ("TILE_N", n),
+            ("BUFFERS", buffers(context.limits(), m, n)),
             ("GATHER_FILTER", gather_filter.into()),
             ("STRIDED", switches.strided.into()),
             ("FACTOR", switches.factor.into()),

@@ -33,7 +33,7 @@ pub(super) fn reduction(
 
 /// A kernel of `conv2d_backward_weight.wgsl` whose workgroups are `lanes` threads a column.
 pub(super) fn kernel(context: &Lowering<'_>, entry: &'static str, lanes: u32) -> Kernel {
-    let constants = vec![("TILE_M", 64), ("TILE_N", 64), ("LANES", lanes)];
+    let constants = vec![("TILE_M", 64), ("TILE_N", 64), ("BUFFERS", 1), ("LANES", lanes)];
     let element = if entry == "conv2d_backward_reduce" { Element::F32 } else { context.element() };
     Kernel { file: "conv2d_backward_weight", entry, constants, element }
 }

@@ -117,7 +117,7 @@ mod tests {
             (3_211_264, 64, 576, 128, 64, false),
             // Fully connected layers.
             (64, 4096, 25_088, 64, 128, true),
-            (1, 1000, 4096, 64, 64, true),
+            (1, 1000, 4096, 64, 128, true),
             // Backward weight of conv1_2: many positions, a small filter.
             (576, 64, 3_211_264, 128, 64, true),
         ] {
