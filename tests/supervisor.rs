@@ -144,7 +144,11 @@ fn one_worker_serves_runs_of_a_device_until_one_fails() {
 fn a_worker_that_is_none_is_an_outcome() {
     let limits = SilenceLimits { ready: Duration::from_millis(300), ..LIMITS };
     let cases = [
-        (WorkerCommand { program: "/nowhere/batchmark".into(), arguments: Vec::new() }, Status::Crashed, "did not start"),
+        (
+            WorkerCommand { program: "/nowhere/batchmark".into(), arguments: Vec::new() },
+            Status::Crashed,
+            "did not start",
+        ),
         (shell("echo no display >&2; exit 3"), Status::Crashed, "no display"),
         (shell("exec sleep 1000"), Status::TimedOut, "while starting"),
         (shell("exec yes"), Status::Crashed, "no events"),

@@ -75,10 +75,10 @@ enum Outcome {
 struct WrongArguments(String);
 
 /// Runs the program with the arguments of the process.
-pub(crate) fn main() -> ExitCode {
+pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     if let Some(files) = window_files(&arguments) {
-        return exit_code(batchmark::gui::run(files).map(|()| Outcome::Done));
+        return exit_code(crate::gui::run(files).map(|()| Outcome::Done));
     }
     // Clap prints its own messages and leaves with 2 for wrong arguments.
     exit_code(execute(Cli::parse().command))
