@@ -1,5 +1,6 @@
 //! Convolutions on a device against plain loops in f64.
 
+mod models;
 mod reference;
 
 use reference::{Geometry, conv2d_backward_bias, conv2d_backward_data, conv2d_backward_weight, conv2d_forward};
