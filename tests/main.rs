@@ -1,1 +1,7 @@
-//! placeholder
+//! Tests of the whole: the program as it is started, the window as it is seen, the tree as it is laid out.
+
+mod cli;
+mod smoke;
+mod supervisor;
+mod tree;
+mod window;

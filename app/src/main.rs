@@ -1,2 +1,7 @@
-//! placeholder
-fn main() {}
+//! The program `batchmark`: the command line with arguments, the window without.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    batchmark::cli::main()
+}

@@ -11,6 +11,8 @@ pub mod wgsl;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::LazyLock;
+use std::time::Instant;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -199,6 +201,29 @@ pub struct Memory {
     pub workspace_bytes: u64,
 }
 
+/// Every device of every engine; with a script, those of the fake engine alone.
+pub fn listings(script: Option<&fake::Script>) -> Vec<Listing> {
+    if let Some(script) = script {
+        return script.listings();
+    }
+    let mut listings = wgsl::listings();
+    listings.push(cpu::listing());
+    listings
+}
+
+/// Opens a device by its [`Device::id`]. The fake engine plays `script`, or its default.
+///
+/// # Errors
+/// [`EngineError::NoSuchDevice`] and whatever the driver reports.
+pub fn open(kind: EngineKind, id: &str, script: Option<&fake::Script>) -> Result<Box<dyn Engine>, EngineError> {
+    match kind {
+        EngineKind::Fake => Ok(Box::new(fake::Fake::open(&script.cloned().unwrap_or_default(), id)?)),
+        EngineKind::Cpu if id == cpu::DEVICE_ID => cpu::open(),
+        EngineKind::Cpu => Err(EngineError::NoSuchDevice { id: id.to_owned(), available: cpu::DEVICE_ID.to_owned() }),
+        EngineKind::Wgsl => wgsl::open(id),
+    }
+}
+
 /// An open device.
 pub trait Engine {
     /// The device.
@@ -206,6 +231,13 @@ pub trait Engine {
 
     /// Versions of the libraries that compute, by name.
     fn libraries(&self) -> BTreeMap<String, String>;
+
+    /// The host's monotonic clock, in seconds since some moment in this process. Only the fake engine, whose time is
+    /// scripted, has its own.
+    fn now_secs(&self) -> f64 {
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        START.elapsed().as_secs_f64()
+    }
 
     /// Makes a plan resident: allocates its buffers, compiles and tunes its kernels.
     ///

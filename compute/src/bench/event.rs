@@ -60,16 +60,16 @@ pub enum Event {
     },
 }
 
-/// Phases of a run, in order.
+/// Phases of a run, in order. Verification has a small plan of its own, which is gone before the measured one is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// The device is being opened.
     Open,
+    /// Outputs at a small minibatch are compared with the reference.
+    Verify,
     /// Buffers are allocated, kernels compiled and tuned.
     Load,
-    /// Outputs are compared with the reference.
-    Verify,
     /// Iterations until two successive windows agree.
     WarmUp,
     /// Measured iterations.
@@ -78,7 +78,7 @@ pub enum Phase {
 
 impl Phase {
     /// Every phase.
-    pub const ALL: [Self; 5] = [Self::Open, Self::Load, Self::Verify, Self::WarmUp, Self::Measure];
+    pub const ALL: [Self; 5] = [Self::Open, Self::Verify, Self::Load, Self::WarmUp, Self::Measure];
 
     /// What is said of it while it lasts.
     pub const fn label(self) -> &'static str {

@@ -1,1 +1,202 @@
-//! placeholder
+//! One run, from the closed device to its record.
+//!
+//! The device is opened, the plan is verified at a small minibatch, loaded, warmed up until its times settle, and
+//! measured. Loading, compiling and tuning never count as iterations. The small plan is gone before the measured one
+//! is loaded, so that verification costs no memory. Every outcome becomes a record; an error is never a number.
+
+mod clock;
+mod remarks;
+#[cfg(test)]
+mod tests;
+mod timed;
+
+use std::collections::BTreeMap;
+
+use super::event::{Event, Phase};
+use super::record::{Record, Status};
+use super::spec::RunSpec;
+use super::statistics::median;
+use super::telemetry::{self, Monitor};
+use super::verify::{self, Checked, VerifyError};
+use crate::engine::{self, Device, EngineError, fake};
+use crate::ops::ShapeError;
+use crate::plan::{Pass, Plan, PlanError};
+use timed::Timed;
+
+/// What a process remembers from run to run.
+#[derive(Debug, Default)]
+pub struct History {
+    /// Free memory before the first run, by device.
+    free_bytes: BTreeMap<String, u64>,
+}
+
+/// Why a run has no times.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    #[error("{0}")]
+    Incorrect(String),
+    #[error("{0}")]
+    NoMeasurement(String),
+}
+
+impl Failure {
+    const fn status(&self) -> Status {
+        match self {
+            Self::Engine(EngineError::OutOfMemory { .. }) => Status::OutOfMemory,
+            Self::Engine(EngineError::ExceedsDeviceLimit { .. }) => Status::ExceedsDeviceLimit,
+            Self::Engine(EngineError::NotSupported { .. }) => Status::NotSupported,
+            Self::Incorrect(_) => Status::Incorrect,
+            Self::Engine(_) | Self::Plan(_) | Self::Shape(_) | Self::NoMeasurement(_) => Status::Failed,
+        }
+    }
+}
+
+impl From<VerifyError> for Failure {
+    fn from(error: VerifyError) -> Self {
+        match error {
+            VerifyError::Plan(error) => Self::Plan(error),
+            VerifyError::Engine(error) => Self::Engine(error),
+            VerifyError::Reference(_) => Self::NoMeasurement(error.to_string()),
+        }
+    }
+}
+
+/// Measures one run. Its phases and iterations go to `emit`; the record's device is left to the store.
+pub fn measure(spec: &RunSpec, history: &mut History, emit: &mut dyn FnMut(Event)) -> (Record, Option<Device>) {
+    let mut record = spec.record(Status::Ok, None);
+    let mut device = None;
+    if let Err(failure) = attempt(spec, history, emit, &mut record, &mut device) {
+        record.status = failure.status();
+        record.reason = Some(failure.to_string());
+        record.timing = None;
+        record.throughput_per_sec = None;
+        record.achieved_flop_per_sec = None;
+    }
+    (record, device)
+}
+
+fn attempt(
+    spec: &RunSpec,
+    history: &mut History,
+    emit: &mut dyn FnMut(Event),
+    record: &mut Record,
+    device: &mut Option<Device>,
+) -> Result<(), Failure> {
+    emit(Event::Phase { phase: Phase::Open });
+    let graph = spec.graph()?;
+    let plan = Plan::new(&graph, spec.pass, spec.precision, spec.minibatch)?;
+    record.memory.planned_bytes = Some(plan.bytes());
+    let engine = engine::open(spec.engine, &spec.device, spec.script.as_ref())?;
+    let device = device.insert(engine.device().clone());
+    record.libraries = engine.libraries();
+    let monitor = Monitor::open(device);
+    let free_bytes = match &spec.script {
+        Some(script) => fake::Fake::free_bytes(script, device),
+        None => monitor.as_ref().and_then(Monitor::free_bytes),
+    };
+    record.memory.free_before_bytes = free_bytes;
+    if let Some(free) = free_bytes {
+        let first = *history.free_bytes.entry(device.id.clone()).or_insert(free);
+        record.notes.extend(remarks::less_free_memory(free, first));
+    }
+
+    emit(Event::Phase { phase: Phase::Verify });
+    let checked = verify::check(engine.as_ref(), &graph, spec)?;
+    record.tuning_ms = Some(checked.load_secs * 1e3);
+    record.verification = Some(checked.verification.clone());
+    if let Some(reason) = verify::failure(&checked.verification) {
+        return Err(Failure::Incorrect(reason));
+    }
+
+    emit(Event::Phase { phase: Phase::Load });
+    let begun = engine.now_secs();
+    let mut session = engine.load(&plan)?;
+    record.tuning_ms = Some((checked.load_secs + engine.now_secs() - begun) * 1e3);
+    record.memory.peak_bytes = Some(session.memory().peak_bytes);
+    record.kernels = session.kernels();
+    record.notes.extend(session.notes());
+    verify::fill(session.as_mut(), &plan, spec.engine)?;
+
+    let mut timed = Timed::new(engine.as_ref(), session.as_mut(), &plan, spec.bounds, emit);
+    timed.emit(Event::Phase { phase: Phase::WarmUp });
+    let logits = timed.first_iteration()?;
+    check_logits(&logits, &checked, spec, record)?;
+    timed.warm_up()?;
+    timed.emit(Event::Phase { phase: Phase::Measure });
+    let sampling = monitor.map(Monitor::start);
+    let samples = timed.measure();
+    record.telemetry = match &spec.script {
+        Some(script) => telemetry::summarize(&scripted_readings(script)),
+        None => sampling.and_then(telemetry::Sampling::finish),
+    };
+    let samples = samples?;
+    record.notes.append(&mut timed.notes);
+    conclude(record, &plan, device, &samples)
+}
+
+/// In inference a sample's logits don't depend on the others, so those of the measured minibatch, whose kernels may be
+/// others than the verified ones, begin with the reference's.
+fn check_logits(logits: &[f32], checked: &Checked, spec: &RunSpec, record: &mut Record) -> Result<(), Failure> {
+    if !logits.iter().all(|x| x.is_finite()) {
+        return Err(Failure::Incorrect(format!("\"logits\" of minibatch {} are not finite", spec.minibatch)));
+    }
+    if spec.pass == Pass::ForwardBackward {
+        return Ok(());
+    }
+    let reference = &checked.reference.logits;
+    let compared = logits.len().min(reference.len());
+    let error = verify::normalized_error(&logits[..compared], &reference[..compared]);
+    if let Some(verification) = &mut record.verification
+        && !verification.error.is_some_and(|before| before >= error)
+    {
+        verification.error = error.is_finite().then_some(error);
+        verification.passed = error <= verification.tolerance;
+        verification.worst = Some(format!("logits of minibatch {}", spec.minibatch));
+        if let Some(reason) = verify::failure(verification) {
+            return Err(Failure::Incorrect(reason));
+        }
+    }
+    Ok(())
+}
+
+/// Turns the samples into what the record says of them.
+fn conclude(record: &mut Record, plan: &Plan, device: &Device, samples: &timed::Samples) -> Result<(), Failure> {
+    let (timing, clock_remark) = clock::quoted(samples).map_err(|error| Failure::NoMeasurement(error.to_string()))?;
+    let median_secs = timing.median_ms / 1e3;
+    let achieved = plan.flops as f64 / median_secs;
+    if let Some(reason) = remarks::impossible(achieved) {
+        return Err(Failure::NoMeasurement(reason));
+    }
+    let notes = [
+        clock_remark,
+        remarks::above_peak(achieved, device, plan.precision),
+        remarks::spilled(&record.memory, device),
+        timing.drift.and_then(remarks::drifting),
+        remarks::warmed(median(&samples.first_window_ms), median(&samples.host_ms)),
+    ];
+    record.notes.extend(notes.into_iter().flatten());
+    record.notes.extend(record.telemetry.as_ref().map(telemetry::notes).unwrap_or_default());
+    record.throughput_per_sec = Some(record.minibatch as f64 / median_secs);
+    record.achieved_flop_per_sec = Some(achieved);
+    record.timing = Some(timing);
+    Ok(())
+}
+
+fn scripted_readings(script: &fake::Script) -> Vec<telemetry::Reading> {
+    const READINGS: usize = 50;
+    let capped = script.power_capped.map(|share| (share * READINGS as f64).round() as usize);
+    let readings = capped.map(|capped| {
+        (0..READINGS).map(move |i| telemetry::Reading {
+            power_watt: Some(300.0),
+            throttled: if i < capped { vec![telemetry::POWER] } else { Vec::new() },
+            ..telemetry::Reading::default()
+        })
+    });
+    readings.into_iter().flatten().collect()
+}

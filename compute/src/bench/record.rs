@@ -39,6 +39,10 @@ pub struct ResultFile {
     /// edit made by accident or without care, it does not prevent one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// Whether records of the file were once found to differ from their digest; absent when they were not. It stays when
+    /// records are added and a new digest is made.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edited: bool,
     /// Fields written by a later version, kept as they are.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -287,4 +291,21 @@ pub struct Telemetry {
     /// Fields written by a later version, kept as they are.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+
+/// The published JSON Schema of a result file, the text of `datasets/result.schema.json`.
+pub fn json_schema() -> String {
+    format!("{:#}\n", schemars::schema_for!(ResultFile).to_value())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_published_schema_is_the_one_of_the_types() {
+        let published = concat!(env!("CARGO_MANIFEST_DIR"), "/../datasets/result.schema.json");
+        let published = std::fs::read_to_string(published).unwrap();
+        assert!(published == json_schema(), "regenerate it: batchmark schema > datasets/result.schema.json");
+    }
 }

@@ -2,8 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::record::{Memory, Record, Status};
+use super::telemetry;
 use crate::engine::{EngineKind, fake};
+use crate::graph::Graph;
 use crate::models::Model;
+use crate::ops::ShapeError;
 use crate::plan::Pass;
 use crate::shape::Precision;
 
@@ -48,6 +52,45 @@ impl Default for Bounds {
 }
 
 impl RunSpec {
+    /// The network to be measured.
+    ///
+    /// # Errors
+    /// [`ShapeError`] when [`Self::input_size`] is too small for it.
+    pub fn graph(&self) -> Result<Graph, ShapeError> {
+        self.model.graph_sized(self.input_size.unwrap_or(self.model.input_size()), 1000)
+    }
+
+    /// A record of this run with an outcome and nothing measured, begun now.
+    pub fn record(&self, status: Status, reason: Option<String>) -> Record {
+        let definition = match self.graph() {
+            Ok(graph) => format!("{} {}", graph.definition(), graph.definition_hash()),
+            Err(_) => self.model.name().to_owned(),
+        };
+        Record {
+            model: self.model.name().to_owned(),
+            definition,
+            pass: self.pass,
+            precision: self.precision,
+            minibatch: self.minibatch,
+            engine: self.engine,
+            device: None,
+            started: telemetry::now_utc(),
+            status,
+            reason,
+            timing: None,
+            throughput_per_sec: None,
+            achieved_flop_per_sec: None,
+            memory: Memory::default(),
+            verification: None,
+            telemetry: None,
+            tuning_ms: None,
+            kernels: Vec::new(),
+            libraries: std::collections::BTreeMap::new(),
+            notes: Vec::new(),
+            extra: serde_json::Map::new(),
+        }
+    }
+
     /// The series that a minibatch sweep belongs to: everything but the minibatch.
     pub fn series(&self) -> (Model, Pass, Precision, EngineKind, &str) {
         (self.model, self.pass, self.precision, self.engine, &self.device)

@@ -1,10 +1,25 @@
 //! The result file on disk: read with tolerance, written atomically, complete after every run, shared by several
 //! programs without loss.
+//!
+//! `read` takes whatever is well-formed in a file and says what is not, `write` puts a file in its place under a lock,
+//! `merge` brings the records of two programs together, `digest` shows whether a file was edited. What the fields mean
+//! is [`super::record`]'s business.
+
+mod digest;
+mod fault;
+mod merge;
+mod read;
+mod write;
 
 use std::path::{Path, PathBuf};
 
-use super::record::{Record, ResultFile};
+use super::record::{Host, Record, ResultFile, SCHEMA, Status};
+use super::telemetry;
 use crate::engine::Device;
+
+pub use merge::host_of;
+pub use read::{MAX_FILE_BYTES, load, parse};
+pub use write::{save, text};
 
 /// A result file that was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +28,8 @@ pub struct Loaded {
     pub file: ResultFile,
     /// What a reader should know, one sentence each: an edited file, a newer schema, records left out and why.
     pub notes: Vec<String>,
+    /// Records left out, with a note each.
+    pub n_left_out: usize,
 }
 
 /// Why a file could not be read; one line that names what was expected.
@@ -46,11 +63,13 @@ pub struct SaveError {
     pub reason: String,
 }
 
-/// Results of this session, and the file they go to.
+/// A result file in memory, and the place it is written to.
 #[derive(Debug)]
 pub struct Store {
     path: Option<PathBuf>,
     file: ResultFile,
+    host: Host,
+    saved: bool,
 }
 
 impl Store {
@@ -59,11 +78,27 @@ impl Store {
     ///
     /// # Errors
     /// [`LoadError`] when something else is there.
-    pub fn open(_path: Option<&Path>, _label: Option<&str>) -> Result<Self, LoadError> {
-        todo!()
+    pub fn open(path: Option<&Path>, label: Option<&str>) -> Result<Self, LoadError> {
+        let mut host = telemetry::host();
+        host.label = label.map(str::to_owned);
+        let file = match path.filter(|path| path.exists()) {
+            Some(path) => load(path)?.file,
+            None => ResultFile {
+                schema: SCHEMA.to_owned(),
+                created: telemetry::now_utc(),
+                program: env!("CARGO_PKG_VERSION").to_owned(),
+                host: host.clone(),
+                ..ResultFile::default()
+            },
+        };
+        // A machine that was given a name keeps it when it is measured again.
+        if label.is_none() {
+            host.label.clone_from(&file.host.label);
+        }
+        Ok(Self { path: path.map(Path::to_owned), file, host, saved: true })
     }
 
-    /// The file as it stands.
+    /// The file as it stands, what others added to it by the last save included.
     pub fn file(&self) -> &ResultFile {
         &self.file
     }
@@ -73,36 +108,64 @@ impl Store {
         self.path.as_deref()
     }
 
-    /// Keeps a record, assigns its device, and writes the file.
+    /// Whether every record is on disk.
+    pub fn is_saved(&self) -> bool {
+        self.saved
+    }
+
+    /// Keeps a record, assigns its device, and writes the file. A record with impossible numbers is kept as a failure.
     ///
     /// # Errors
     /// [`SaveError`]; the record is kept and written by the next save that succeeds.
-    pub fn add(&mut self, _record: Record, _device: Option<&Device>) -> Result<(), SaveError> {
-        todo!()
+    pub fn add(&mut self, mut record: Record, device: Option<&Device>) -> Result<(), SaveError> {
+        record.device = device.map(|device| {
+            let mut device = device.clone();
+            merge::set_host(&mut device, &self.host, &self.file.host);
+            merge::index_of(&device, &mut self.file.devices)
+        });
+        if let Err(fault) = fault::check(&record, self.file.devices.len()) {
+            let reason = Some(format!("the measurement gave no valid result: {fault}"));
+            let (timing, telemetry, verification) = (None, None, None);
+            let (throughput_per_sec, achieved_flop_per_sec, tuning_ms) = (None, None, None);
+            record = Record {
+                status: Status::Failed,
+                reason,
+                timing,
+                telemetry,
+                verification,
+                throughput_per_sec,
+                achieved_flop_per_sec,
+                tuning_ms,
+                ..record
+            };
+        }
+        self.file.records.push(record);
+        self.save()
     }
 
-    /// Writes everything to another place from now on.
+    /// Writes every record that is not on disk yet; without a path there is nothing to do.
     ///
     /// # Errors
-    /// [`SaveError`].
-    pub fn save_as(&mut self, _path: &Path) -> Result<(), SaveError> {
-        todo!()
+    /// [`SaveError`]; the records are kept.
+    pub fn save(&mut self) -> Result<(), SaveError> {
+        self.saved = false;
+        if let Some(path) = self.path.clone() {
+            self.save_as(&path)?;
+        }
+        Ok(())
+    }
+
+    /// Writes everything to another place from now on. A result file that is there already is added to.
+    ///
+    /// # Errors
+    /// [`SaveError`]; the former place is kept.
+    pub fn save_as(&mut self, path: &Path) -> Result<(), SaveError> {
+        self.file = write::save_merged(path, &self.file)?;
+        self.path = Some(path.to_owned());
+        self.saved = true;
+        Ok(())
     }
 }
 
-/// Reads a result file: whatever is well-formed in it, with notes on the rest.
-///
-/// # Errors
-/// [`LoadError`] when nothing of it is ours.
-pub fn load(_path: &Path) -> Result<Loaded, LoadError> {
-    todo!()
-}
-
-/// Writes a result file beside its place, syncs it and renames it. Records that another program added in the meantime
-/// are kept.
-///
-/// # Errors
-/// [`SaveError`].
-pub fn save(_path: &Path, _file: &ResultFile) -> Result<(), SaveError> {
-    todo!()
-}
+#[cfg(test)]
+mod tests;

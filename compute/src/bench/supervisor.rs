@@ -1,15 +1,20 @@
 //! Watches the worker: starts it, sends it runs, ends it when it is silent for too long or the user cancels, replaces
 //! it after any failure, and turns whatever happens into exactly one record a run.
 
+mod child;
+mod patience;
+
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-use super::event::Phase;
-use super::record::Record;
+use super::event::{Event, Phase, Request};
+use super::record::{Record, Status};
 use super::spec::RunSpec;
 use crate::engine::{Device, Listing, fake};
+use child::{Child, Heard};
+use patience::Patience;
 
 /// How the worker is started.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,6 +89,17 @@ pub struct SilenceLimits {
     pub exit: Duration,
 }
 
+impl Default for SilenceLimits {
+    fn default() -> Self {
+        Self {
+            ready: Duration::from_secs(30),
+            prepare: Duration::from_secs(180),
+            iterate: Duration::from_secs(60),
+            exit: Duration::from_secs(5),
+        }
+    }
+}
+
 /// Why a supervisor could not do its work at all.
 #[derive(Debug, thiserror::Error)]
 pub enum SupervisorError {
@@ -100,25 +116,55 @@ impl Cancel {
 
     /// Cancels the current run and every later one.
     pub fn all(&self) {
-        todo!()
+        self.all.store(true, Ordering::SeqCst);
     }
 
     /// Cancels the current run; the next one begins.
     pub fn current(&self) {
-        todo!()
+        self.current.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn is_all(&self) -> bool {
+        self.all.load(Ordering::SeqCst)
+    }
+
+    fn count(&self) -> u64 {
+        self.current.load(Ordering::SeqCst)
     }
 }
 
 /// Measures `specs` in order and reports through `on_update`, which must not block for long. Returns when every run has
 /// its outcome; cancelled runs that never started get a record too.
 pub fn supervise(
-    _specs: &[RunSpec],
-    _worker: &WorkerCommand,
-    _limits: &SilenceLimits,
-    _cancel: &Cancel,
-    _on_update: &mut dyn FnMut(Update),
+    specs: &[RunSpec],
+    worker: &WorkerCommand,
+    limits: &SilenceLimits,
+    cancel: &Cancel,
+    on_update: &mut dyn FnMut(Update),
 ) {
-    todo!()
+    let mut supervisor = Supervisor { worker, limits, cancel, child: None };
+    let mut edges: Vec<&RunSpec> = Vec::new();
+    for (index, spec) in specs.iter().enumerate() {
+        if cancel.is_all() {
+            on_update(finished(index, spec, Status::Cancelled, "cancelled before it began".to_owned()));
+            continue;
+        }
+        let edge = edges.iter().find(|edge| edge.series() == spec.series() && edge.minibatch < spec.minibatch);
+        if let Some(edge) = edge {
+            let reason = format!("minibatch {} of its series is past the memory edge already", edge.minibatch);
+            on_update(Update::Skipped { index, reason });
+            continue;
+        }
+        on_update(Update::Started { index });
+        let outcome = supervisor.run(index, spec, on_update);
+        if let Update::Finished { record, .. } = &outcome
+            && record.status.is_memory_edge()
+        {
+            edges.push(spec);
+        }
+        on_update(outcome);
+    }
+    supervisor.dismiss(true);
 }
 
 /// Lists every device of every engine, in a child process, since a driver can crash while it is asked.
@@ -126,9 +172,148 @@ pub fn supervise(
 /// # Errors
 /// [`SupervisorError`] when the worker can't be started, crashes or is silent for `timeout`.
 pub fn list_devices(
-    _worker: &WorkerCommand,
-    _timeout: Duration,
-    _script: Option<fake::Script>,
+    worker: &WorkerCommand,
+    timeout: Duration,
+    script: Option<fake::Script>,
 ) -> Result<Vec<Listing>, SupervisorError> {
-    todo!()
+    let deadline = Instant::now() + timeout;
+    let mut child = Child::start(worker).map_err(SupervisorError::Worker)?;
+    let listings = child.send(&Request::Devices { script }).and_then(|()| {
+        loop {
+            match child.hear(deadline) {
+                Heard::Event(Event::Devices { listings }) => return Ok(listings),
+                Heard::Event(_) => {}
+                Heard::Nothing => {
+                    return Err(format!("the devices were not listed within {:.1} s", timeout.as_secs_f64()));
+                }
+                Heard::End(reason) => return Err(reason),
+            }
+        }
+    });
+    child.end(listings.is_ok(), SilenceLimits::default().exit);
+    listings.map_err(SupervisorError::Worker)
+}
+
+/// How often a supervisor that hears nothing looks whether the run was cancelled.
+const CANCEL_INTERVAL: Duration = Duration::from_millis(20);
+
+struct Supervisor<'a> {
+    worker: &'a WorkerCommand,
+    limits: &'a SilenceLimits,
+    cancel: &'a Cancel,
+    /// A worker that is ready, with the run it did last.
+    child: Option<(Child, RunSpec)>,
+}
+
+impl Supervisor<'_> {
+    /// Does one run and returns its `Finished`.
+    fn run(&mut self, index: usize, spec: &RunSpec, on_update: &mut dyn FnMut(Update)) -> Update {
+        let count = self.cancel.count();
+        let mut patience = Patience::new(self.limits, spec);
+        let mut child = match self.worker_for(spec) {
+            Ok(child) => child,
+            Err(reason) => return finished(index, spec, Status::Crashed, reason),
+        };
+        let mut deadline = Instant::now() + patience.limit();
+        loop {
+            let cancelled = self.cancel.is_all() || self.cancel.count() != count;
+            match child.hear(deadline.min(Instant::now() + CANCEL_INTERVAL)) {
+                // A record that has come counts, also when the user cancels in the same moment.
+                Heard::Event(Event::Finished { record, device }) => {
+                    self.keep(child, spec, record.status);
+                    return Update::Finished { index, record, device };
+                }
+                _ if cancelled => {
+                    child.end(false, self.limits.exit);
+                    return finished(index, spec, Status::Cancelled, "cancelled while it ran".to_owned());
+                }
+                Heard::Event(event) => {
+                    patience.heard(&event);
+                    deadline = Instant::now() + patience.limit();
+                    if let Some(reason) = foreign(&event) {
+                        child.end(false, self.limits.exit);
+                        return finished(index, spec, Status::Crashed, reason);
+                    }
+                    if let Some(update) = update(index, event) {
+                        on_update(update);
+                    }
+                }
+                Heard::Nothing if Instant::now() < deadline => {}
+                Heard::Nothing => {
+                    child.end(false, self.limits.exit);
+                    let reason = format!(
+                        "the worker was silent for {:.0} s while {}",
+                        patience.limit().as_secs_f64(),
+                        patience.doing()
+                    );
+                    return finished(index, spec, Status::TimedOut, reason);
+                }
+                Heard::End(reason) => {
+                    child.end(false, self.limits.exit);
+                    let reason = format!("{reason} while {}", patience.doing());
+                    return finished(index, spec, Status::Crashed, reason);
+                }
+            }
+        }
+    }
+
+    /// A worker to which the run was handed: the present one if it runs and last used the same device, else a new one.
+    fn worker_for(&mut self, spec: &RunSpec) -> Result<Child, String> {
+        let request = Request::Run { spec: Box::new(spec.clone()) };
+        if let Some((mut child, last)) = self.child.take() {
+            if (last.engine, &last.device) == (spec.engine, &spec.device)
+                && child.is_running()
+                && child.send(&request).is_ok()
+            {
+                return Ok(child);
+            }
+            child.end(true, self.limits.exit);
+        }
+        let mut child = Child::start(self.worker)?;
+        match child.send(&request) {
+            Ok(()) => Ok(child),
+            // What it said before it ended tells more than the broken pipe.
+            Err(reason) => match child.hear(Instant::now() + self.limits.ready) {
+                Heard::End(reason) => Err(reason),
+                _ => Err(reason),
+            },
+        }
+    }
+
+    /// Keeps a worker for the next run unless the outcome leaves doubts about its device.
+    fn keep(&mut self, child: Child, spec: &RunSpec, status: Status) {
+        self.child = Some((child, spec.clone()));
+        if !matches!(status, Status::Ok | Status::NotSupported | Status::Incorrect) {
+            self.dismiss(false);
+        }
+    }
+
+    fn dismiss(&mut self, in_peace: bool) {
+        if let Some((child, _)) = self.child.take() {
+            child.end(in_peace, self.limits.exit);
+        }
+    }
+}
+
+/// Why an event can't come from a worker of this program.
+fn foreign(event: &Event) -> Option<String> {
+    let ours = env!("CARGO_PKG_VERSION");
+    match event {
+        Event::Ready { version } if version != ours => {
+            Some(format!("the worker is of version {version:?}, not {ours:?}; the program was replaced while it ran"))
+        }
+        _ => None,
+    }
+}
+
+fn update(index: usize, event: Event) -> Option<Update> {
+    match event {
+        Event::Phase { phase } => Some(Update::Phase { index, phase }),
+        Event::Progress { iterations, of, latest_ms } => Some(Update::Progress { index, iterations, of, latest_ms }),
+        Event::Ready { .. } | Event::Devices { .. } | Event::Finished { .. } => None,
+    }
+}
+
+fn finished(index: usize, spec: &RunSpec, status: Status, reason: String) -> Update {
+    Update::Finished { index, record: Box::new(spec.record(status, Some(reason))), device: None }
 }

@@ -9,6 +9,8 @@ mod average_pool;
 mod batch_norm;
 mod cast;
 mod conv2d;
+#[cfg(test)]
+mod fixture;
 mod gradient_epilogue;
 mod im2col;
 mod max_pool;
@@ -46,9 +48,8 @@ pub fn listing() -> Listing {
 }
 
 fn device() -> Device {
-    let wanted = RefreshKind::nothing()
-        .with_cpu(CpuRefreshKind::nothing())
-        .with_memory(MemoryRefreshKind::nothing().with_ram());
+    let wanted =
+        RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing()).with_memory(MemoryRefreshKind::nothing().with_ram());
     let system = System::new_with_specifics(wanted).ok();
     let text = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
     let first = system.as_ref().and_then(|system| system.cpus().first());

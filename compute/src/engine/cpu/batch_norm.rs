@@ -106,3 +106,66 @@ pub(super) fn for_each_plane(view: &View, slot: &mut [f32], visit: impl Fn(usize
         }
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Fixture;
+    use super::*;
+    use crate::plan::Step;
+    use crate::shape::Shape;
+
+    /// Shape, and channels before each slice.
+    const CASES: [(Shape, usize); 3] =
+        [(Shape::new(1, 1, 1, 1), 0), (Shape::new(3, 5, 4, 7), 0), (Shape::new(2, 3, 5, 3), 2)];
+
+    fn normalized(f: &mut Fixture, shape: Shape, before: usize) -> Normalized {
+        let y = f.activation(shape, before);
+        let [mean, inv_std, gamma, beta] = [(); 4].map(|()| f.vector(shape.c));
+        Normalized { y, mean, inv_std, gamma, beta }
+    }
+
+    fn value(f: &Fixture, input: &Normalized, at: [usize; 4]) -> f64 {
+        let [mean, inv_std, gamma, beta] =
+            [input.mean, input.inv_std, input.gamma, input.beta].map(|id| f.value(id, at[1]));
+        gamma * (f.at(&input.y, at) - mean) * inv_std + beta
+    }
+
+    #[test]
+    fn forward() {
+        for (shape, before) in CASES {
+            let mut f = Fixture::new();
+            let (input, z) = (normalized(&mut f, shape, before), f.activation(shape, before));
+            let identity = Residual::Identity(f.activation(shape, before));
+            let shortcut = Residual::Normalized(normalized(&mut f, shape, before));
+            for (residual, relu) in [(None, false), (None, true), (Some(identity), true), (Some(shortcut), true)] {
+                let after = f.run(Step::BatchNormForward(Forward { input, residual, relu, z }));
+                after.check(&format!("{shape} + {residual:?}"), &f, &z, |at| {
+                    let residual = match &residual {
+                        None => 0.0,
+                        Some(Residual::Identity(view)) => f.at(view, at),
+                        Some(Residual::Normalized(shortcut)) => value(&f, shortcut, at),
+                    };
+                    let sum = value(&f, &input, at) + residual;
+                    if relu { sum.max(0.0) } else { sum }
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn backward() {
+        for (shape, before) in CASES {
+            let mut f = Fixture::new();
+            let [g, y, dy] = [(); 3].map(|()| f.activation(shape, before));
+            let [mean, inv_std, gamma, dgamma, dbeta] = [(); 5].map(|()| f.vector(shape.c));
+            let step = Backward { g, y, mean, inv_std, gamma, dgamma, dbeta, dy, loss_scale: 8.0 };
+            f.run(Step::BatchNormBackward(step)).check(&shape.to_string(), &f, &dy, |at| {
+                let vectors = [mean, inv_std, gamma, dgamma, dbeta].map(|id| f.value(id, at[1]));
+                let [mean, inv_std, gamma, dgamma, dbeta] = vectors;
+                let m = (shape.n * shape.h * shape.w) as f64;
+                let normalized = (f.at(&y, at) - mean) * inv_std;
+                gamma * inv_std * (f.at(&g, at) - 8.0 * (dbeta + normalized * dgamma) / m)
+            });
+        }
+    }
+}

@@ -1,5 +1,8 @@
 //! Convolutions as im2col and GEMM, in blocks that keep the workspace small whatever the layer.
 
+#[cfg(test)]
+mod tests;
+
 use std::ops::Range;
 
 use ndarray::ArrayView2;
@@ -72,16 +75,16 @@ pub(super) fn workspace(step: &Step) -> Workspace {
             Workspace {
                 columns: block.depth * block.positions,
                 weights: block.depth * block.channels,
-                products: most_products(block.channels, block.positions, step.y.shape.positions()),
+                products: most_products(&step.y, step.y.shape.c, 1, &block),
             }
         }
         Step::Conv2dBackwardData(step) => {
             let block = Blocking::backward_data(step);
-            let (k, rows) = (step.dy.shape.c, block.channels * block.geometry.window_size());
+            let (k, window) = (step.dy.shape.c, block.geometry.window_size());
             Workspace {
                 columns: k * block.positions,
-                weights: k * rows,
-                products: most_products(rows, block.positions, step.dy.shape.positions()),
+                weights: k * block.channels * window,
+                products: most_products(&step.dy, step.dx.shape.c, window, &block),
             }
         }
         Step::Conv2dBackwardWeight(step) => {
@@ -99,9 +102,14 @@ pub(super) fn workspace(step: &Step) -> Workspace {
     }
 }
 
-/// Elements of the largest product when `positions` of `all` are taken at once; the last block may round up more.
-fn most_products(rows: usize, positions: usize, all: usize) -> usize {
-    blocks(all, positions).map(|block| Products::elements(rows, block.len())).max().unwrap_or(0)
+/// Elements of the largest product over positions of `y`, with `rows` rows for each of `channels`. The last block may
+/// round up to more than a full one.
+fn most_products(y: &View, channels: usize, rows: usize, block: &Blocking) -> usize {
+    let sizes = |all, size| blocks(all, size).map(|block| block.len());
+    let products = sizes(channels, block.channels).flat_map(|channels| {
+        sizes(y.shape.positions(), block.positions).map(move |positions| Products::elements(channels * rows, positions))
+    });
+    products.max().unwrap_or(0)
 }
 
 /// Ranges of at most `size` that cover `0..all`.
@@ -203,12 +211,7 @@ pub(super) fn backward_data(step: &BackwardData, storage: &mut Storage, scratch:
     let finish = gradient_epilogue::Finish::new(&step.epilogue, storage);
     let (k, window, size) = (step.dy.shape.c, block.geometry.window_size(), block.geometry.positions());
     for positions in blocks(step.dy.shape.positions(), block.positions) {
-        let columns = Columns::gather(
-            dy,
-            &Geometry::pointwise(size),
-            positions.clone(),
-            &mut scratch.columns,
-        );
+        let columns = Columns::gather(dy, &Geometry::pointwise(size), positions.clone(), &mut scratch.columns);
         let samples = positions.start / size..positions.end / size;
         for channels in blocks(step.dx.shape.c, block.channels) {
             // Of each filter, the part that meets these channels.

@@ -145,11 +145,6 @@ impl<'a> Columns<'a> {
         Self { data, depth, positions: positions.len(), transposed }
     }
 
-    /// Number of rows of every tile.
-    pub(super) const fn depth(&self) -> usize {
-        self.depth
-    }
-
     /// Number of positions of all tiles.
     pub(super) const fn positions(&self) -> usize {
         self.positions

@@ -33,8 +33,8 @@ impl<'a> Products<'a> {
             let block = matrix.slice(s![first..rows.min(first + unit), ..]);
             let tile = columns.tile(tile_idx);
             let shape = (block.nrows(), tile.ncols());
-            let mut product = ArrayViewMut2::from_shape(shape, &mut product[..shape.0 * shape.1])
-                .expect("a unit holds its product");
+            let mut product =
+                ArrayViewMut2::from_shape(shape, &mut product[..shape.0 * shape.1]).expect("a unit holds its product");
             general_mat_mul(1.0, &block, &tile, 0.0, &mut product);
         });
         Self { data, rows, positions }

@@ -32,10 +32,8 @@ impl Storage {
                 let names = buffers.iter().filter(|buffer| buffer.slot == slot).map(|buffer| buffer.name.as_str());
                 format!("the slot of {}", names.take(3).collect::<Vec<_>>().join(", "))
             };
-            zeroed(bytes.div_ceil(4) as usize).map_err(|_| EngineError::OutOfMemory {
-                requested_bytes: bytes,
-                what: what(),
-            })
+            zeroed(bytes.div_ceil(4) as usize)
+                .map_err(|_| EngineError::OutOfMemory { requested_bytes: bytes, what: what() })
         });
         let slots = slots.collect::<Result<_, _>>()?;
         Ok(Self { buffers, slots })
@@ -202,11 +200,7 @@ impl Workspace {
                 what: "the workspace of the convolutions".to_owned(),
             })
         };
-        Ok(Scratch {
-            columns: part(self.columns)?,
-            weights: part(self.weights)?,
-            products: part(self.products)?,
-        })
+        Ok(Scratch { columns: part(self.columns)?, weights: part(self.weights)?, products: part(self.products)? })
     }
 }
 

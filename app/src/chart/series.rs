@@ -1,0 +1,96 @@
+//! What one bar of every group belongs to: a device, an engine and a precision within one source of records.
+
+use std::collections::BTreeSet;
+
+use compute::bench::record::{Record, ResultFile};
+use compute::engine::EngineKind;
+use compute::shape::Precision;
+
+/// Number of a source of records, stable for as long as it is in the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SourceId(pub usize);
+
+/// Records and what they are called.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// Which source it is.
+    pub id: SourceId,
+    /// What it is called, such as a file's name.
+    pub name: &'a str,
+    /// Its records.
+    pub file: &'a ResultFile,
+}
+
+/// One series.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Series {
+    /// Where the records come from.
+    pub source: SourceId,
+    /// Name of the device; absent when it could not be opened.
+    pub device: Option<String>,
+    /// Identifier of the device where its name alone does not tell it from another of the same source.
+    pub device_id: Option<String>,
+    /// The engine.
+    pub engine: EngineKind,
+    /// The precision.
+    pub precision: Precision,
+}
+
+/// One record of one source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RecordRef {
+    /// The source.
+    pub source: SourceId,
+    /// Index of the record in it.
+    pub index: usize,
+}
+
+impl Series {
+    /// The series that a record of `source` belongs to.
+    pub fn of(source: SourceId, file: &ResultFile, record: &Record) -> Self {
+        let device = record.device.and_then(|index| file.devices.get(index));
+        let is_ambiguous = device
+            .is_some_and(|device| file.devices.iter().any(|other| other.name == device.name && other.id != device.id));
+        Self {
+            source,
+            device: device.map(|device| device.name.clone()),
+            device_id: device.filter(|_| is_ambiguous).map(|device| device.id.clone()),
+            engine: record.engine,
+            precision: record.precision,
+        }
+    }
+
+    /// Every series of a source, sorted.
+    pub fn all(source: &Source<'_>) -> BTreeSet<Self> {
+        source.file.records.iter().map(|record| Self::of(source.id, source.file, record)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chart::throughput::tests::{device, file, ok};
+
+    #[test]
+    fn equal_cards_are_told_apart_by_their_identifier() {
+        let mut twins = file(vec![ok("alexnet", 16, 10.0), ok("alexnet", 16, 12.0)]);
+        twins.devices = vec![device("0000:01:00.0", "H200"), device("0000:02:00.0", "H200")];
+        twins.records[1].device = Some(1);
+        let all = Series::all(&Source { id: SourceId(0), name: "twins", file: &twins });
+        let ids: Vec<_> = all.iter().filter_map(|series| series.device_id.as_deref()).collect();
+        assert_eq!(ids, ["0000:01:00.0", "0000:02:00.0"]);
+
+        twins.devices[1].name = "L40S".into();
+        let all = Series::all(&Source { id: SourceId(0), name: "two", file: &twins });
+        assert!(all.len() == 2 && all.iter().all(|series| series.device_id.is_none()));
+    }
+
+    #[test]
+    fn a_record_without_device_still_has_a_series() {
+        let mut lost = file(vec![ok("alexnet", 16, 10.0)]);
+        for index in [None, Some(7)] {
+            lost.records[0].device = index;
+            assert_eq!(Series::of(SourceId(0), &lost, &lost.records[0]).device, None);
+        }
+    }
+}

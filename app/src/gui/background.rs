@@ -1,0 +1,180 @@
+//! Work beside the window: every [`Effect`] runs on a thread of its own and answers with [`Message`]s through a bounded
+//! channel. Measuring goes on, and its file is written, whether or not anyone takes the messages out.
+
+mod outbox;
+mod runner;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use compute::bench::spec::RunSpec;
+use compute::bench::store;
+use compute::bench::supervisor::{Cancel, WorkerCommand, list_devices};
+use eframe::egui;
+
+use super::action::Effect;
+use super::message::Message;
+use outbox::Outbox;
+use runner::SessionStore;
+
+/// Messages that wait at most; the window takes them out with every frame.
+const CHANNEL_CAPACITY: usize = 256;
+
+/// How long the listing of devices may take; waking a sleeping laptop GPU takes seconds.
+const DEVICES_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A dialog that is gone sooner was never seen by anyone.
+const DIALOG_SEEN: Duration = Duration::from_millis(300);
+
+/// How long closing waits for the worker to be ended and the file to be written.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What happens beside the window.
+#[derive(Debug)]
+pub struct Background {
+    sender: SyncSender<Message>,
+    inbox: Receiver<Message>,
+    context: egui::Context,
+    worker: WorkerCommand,
+    store: Arc<Mutex<SessionStore>>,
+    cancel: Cancel,
+    runner: Option<JoinHandle<()>>,
+}
+
+impl Background {
+    /// Nothing happens yet. Workers are started with `worker`, results go to a new file in the folder `results` or, when
+    /// there is none, stay in memory; `context` is told when there are messages.
+    pub fn new(context: egui::Context, worker: WorkerCommand, results: Option<PathBuf>) -> Self {
+        let (sender, inbox) = sync_channel(CHANNEL_CAPACITY);
+        let store = Arc::new(Mutex::new(SessionStore::new(results)));
+        Self { sender, inbox, context, worker, store, cancel: Cancel::new(), runner: None }
+    }
+
+    /// The next message, if there is one. Never waits.
+    pub fn next_message(&self) -> Option<Message> {
+        self.inbox.try_recv().ok()
+    }
+
+    /// Begins what an effect asks for, and returns at once. Effects on the window itself are not for here.
+    pub fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::FindDevices => self.find_devices(),
+            Effect::Load(paths) => self.load(paths),
+            Effect::PickFiles => self.spawn("open dialog", |outbox| {
+                let began = Instant::now();
+                match json_dialog().pick_files() {
+                    Some(paths) => outbox.post(Message::PickedFiles(paths)),
+                    None if began.elapsed() < DIALOG_SEEN => outbox.post(Message::NoOpenDialog),
+                    None => {}
+                }
+            }),
+            Effect::PickSavePath => {
+                let store = Arc::clone(&self.store);
+                self.spawn("save dialog", move |outbox| {
+                    let proposal = runner::lock(&store).proposed_path();
+                    let name = proposal.file_name().unwrap_or(proposal.as_os_str()).to_string_lossy().into_owned();
+                    let began = Instant::now();
+                    match json_dialog().set_file_name(name).save_file() {
+                        Some(path) => outbox.post(Message::PickedSavePath(path)),
+                        None if began.elapsed() < DIALOG_SEEN => outbox.post(Message::NoSaveDialog(proposal)),
+                        None => {}
+                    }
+                });
+            }
+            Effect::Run(specs) => self.run(specs),
+            Effect::CancelCurrent => self.cancel.current(),
+            Effect::CancelAll => self.cancel.all(),
+            Effect::Save(path) => {
+                let store = Arc::clone(&self.store);
+                self.spawn("save", move |outbox| {
+                    let message = match runner::lock(&store).save_as(&path) {
+                        Ok(()) => Message::Saved(path),
+                        Err(reason) => Message::SaveFailed(reason),
+                    };
+                    outbox.post(message);
+                });
+            }
+            Effect::KeepOpen | Effect::Close => {}
+        }
+    }
+
+    /// Cancels what is under way and waits a bounded time until it has ended, so that no worker outlives the window.
+    pub fn close(self) {
+        let Self { inbox, runner, cancel, .. } = self;
+        // Without a receiver nothing waits for a place in the channel.
+        drop(inbox);
+        let Some(runner) = runner.filter(|runner| !runner.is_finished()) else { return };
+        cancel.all();
+        let began = Instant::now();
+        while !runner.is_finished() && began.elapsed() < CLOSE_TIMEOUT {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn find_devices(&self) {
+        let worker = self.worker.clone();
+        self.spawn("devices", move |outbox| {
+            let found = catch_unwind(AssertUnwindSafe(|| list_devices(&worker, DEVICES_TIMEOUT, None)));
+            let result = match found {
+                Ok(found) => found.map_err(|error| error.to_string()),
+                Err(_) => Err("the search stopped unexpectedly".to_owned()),
+            };
+            outbox.post(Message::Devices(result));
+        });
+    }
+
+    fn load(&self, paths: Vec<PathBuf>) {
+        self.spawn("load", move |outbox| {
+            for path in paths {
+                let loaded = catch_unwind(AssertUnwindSafe(|| store::load(&path)));
+                let result = match loaded {
+                    Ok(loaded) => loaded.map_err(|error| error.to_string()),
+                    Err(_) => Err("reading it stopped unexpectedly".to_owned()),
+                };
+                outbox.post(Message::Loaded { path, result });
+                outbox.wait();
+            }
+        });
+    }
+
+    fn run(&mut self, specs: Vec<RunSpec>) {
+        self.cancel = Cancel::new();
+        let (worker, cancel, store) = (self.worker.clone(), self.cancel.clone(), Arc::clone(&self.store));
+        self.runner = self.spawn_joinable("runs", move |outbox| {
+            let ended = catch_unwind(AssertUnwindSafe(|| runner::run(&specs, &worker, &cancel, &store, outbox)));
+            if ended.is_err() {
+                outbox.post(Message::Broken("the supervisor of the runs".to_owned()));
+            }
+            outbox.post(Message::RunEnded);
+        });
+    }
+
+    fn spawn(&self, name: &str, work: impl FnOnce(&mut Outbox) + Send + 'static) {
+        // The thread ends by itself, and with the process at the latest.
+        drop(self.spawn_joinable(name, work));
+    }
+
+    fn spawn_joinable(&self, name: &str, work: impl FnOnce(&mut Outbox) + Send + 'static) -> Option<JoinHandle<()>> {
+        let mut outbox = Outbox::new(self.sender.clone(), self.context.clone());
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            work(&mut outbox);
+            outbox.wait();
+        });
+        match thread {
+            Ok(thread) => Some(thread),
+            Err(error) => {
+                Outbox::new(self.sender.clone(), self.context.clone())
+                    .post(Message::Broken(format!("{name}: {error}")));
+                None
+            }
+        }
+    }
+}
+
+fn json_dialog() -> rfd::FileDialog {
+    rfd::FileDialog::new().add_filter("Batchmark results", &["json"]).add_filter("All files", &["*"])
+}

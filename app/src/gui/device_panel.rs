@@ -1,0 +1,126 @@
+//! This machine: its devices, what can be chosen and why not, and the buttons that start a run.
+
+use compute::bench::suite::Suite;
+use compute::engine::{Device, DeviceKind};
+use eframe::egui;
+
+use super::action::Action;
+use super::devices::{Choice, Search};
+use super::state::State;
+use super::{text, theme};
+use crate::chart::number;
+
+pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
+    ui.add_space(theme::GRID);
+    ui.strong(text::THIS_MACHINE);
+    ui.add_space(theme::GRID);
+    match &state.devices.search {
+        Search::Looking => {
+            ui.weak(text::LOOKING);
+        }
+        Search::Failed(reason) => {
+            ui.colored_label(ui.visuals().error_fg_color, text::search_failed(reason));
+            look_again_ui(ui, actions);
+        }
+        Search::Found(choices) if choices.is_empty() => {
+            ui.label(text::NO_DEVICE);
+            look_again_ui(ui, actions);
+        }
+        Search::Found(choices) => {
+            for (index, choice) in choices.iter().enumerate() {
+                choice_ui(ui, state, index, choice, actions);
+            }
+        }
+    }
+    if state.devices.has_software() {
+        let mut is_allowed = state.devices.is_software_allowed;
+        let allow = ui.checkbox(&mut is_allowed, text::ALLOW_SOFTWARE).on_hover_text(text::ALLOW_SOFTWARE_HINT);
+        if allow.changed() {
+            actions.push(Action::AllowSoftware(is_allowed));
+        }
+    }
+    ui.add_space(2.0 * theme::GRID);
+    run_ui(ui, state, actions);
+    ui.add_space(2.0 * theme::GRID);
+    ui.separator();
+}
+
+fn look_again_ui(ui: &mut egui::Ui, actions: &mut Vec<Action>) {
+    if ui.button(text::LOOK_AGAIN).clicked() {
+        actions.push(Action::FindDevices);
+    }
+}
+
+fn choice_ui(ui: &mut egui::Ui, state: &State, index: usize, choice: &Choice, actions: &mut Vec<Action>) {
+    let device = &choice.listing.device;
+    let refusal = state.devices.refusal(choice);
+    let can_choose = refusal.is_none() && !state.is_running();
+    let label = format!("{} · {}", device.name, text::engine(choice.listing.engine));
+    let mut is_chosen = choice.is_chosen;
+    let response = ui.add_enabled(can_choose, egui::Checkbox::new(&mut is_chosen, label));
+    let response = response.on_hover_text(describe(device));
+    let response = match refusal {
+        Some(reason) => response.on_disabled_hover_text(reason),
+        None => response.on_disabled_hover_text(text::RUN_WHILE_RUNNING),
+    };
+    if response.changed() {
+        actions.push(Action::ChooseDevice { index, is_chosen });
+    }
+    ui.indent(("device", index), |ui| {
+        ui.horizontal_wrapped(|ui| {
+            ui.spacing_mut().item_spacing.x = theme::GRID;
+            if device.kind == DeviceKind::Software {
+                badge_ui(ui, text::SOFTWARE, ui.visuals().error_fg_color);
+            }
+            if choice.listing.unavailable.is_some() {
+                badge_ui(ui, text::UNAVAILABLE, ui.visuals().warn_fg_color);
+            }
+            let line = choice.listing.unavailable.clone().unwrap_or_else(|| summary(device));
+            if !line.is_empty() {
+                ui.label(egui::RichText::new(line).small().weak());
+            }
+        });
+    });
+}
+
+fn badge_ui(ui: &mut egui::Ui, label: &str, color: egui::Color32) {
+    let label = egui::RichText::new(label).small().color(color);
+    egui::Frame::new()
+        .stroke(egui::Stroke::new(1.0, color))
+        .corner_radius(3)
+        .inner_margin(egui::Margin::symmetric(4, 0))
+        .show(ui, |ui| ui.label(label));
+}
+
+/// Programming interface and memory, in one line.
+fn summary(device: &Device) -> String {
+    let memory = device.memory_bytes.map(number::bytes);
+    device.api.clone().into_iter().chain(memory).collect::<Vec<_>>().join(" · ")
+}
+
+/// Everything known, for hovering.
+fn describe(device: &Device) -> String {
+    let parts = [Some(&device.name), device.driver.as_ref(), device.api.as_ref(), Some(&device.id)];
+    parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join("\n")
+}
+
+fn run_ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
+    let refusal = state.run_refusal();
+    for suite in Suite::ALL {
+        let label = text::run_suite(suite);
+        let button = if suite == Suite::Quick { theme::primary_button(ui, label) } else { egui::Button::new(label) };
+        let button = button.min_size(egui::vec2(ui.available_width(), 0.0));
+        let response = ui.add_enabled(refusal.is_none(), button).on_hover_text(text::suite_hint(suite));
+        if response.on_disabled_hover_text(refusal.unwrap_or_default()).clicked() {
+            actions.push(Action::RunSuite(suite));
+        }
+    }
+    let button = egui::Button::new(text::CUSTOM).min_size(egui::vec2(ui.available_width(), 0.0));
+    let response = ui.add_enabled(refusal.is_none(), button);
+    if response.on_disabled_hover_text(refusal.unwrap_or_default()).clicked() {
+        actions.push(Action::OpenCustom);
+    }
+    if let Some(reason) = refusal {
+        ui.label(egui::RichText::new(reason).small().weak());
+    }
+}

@@ -1,0 +1,112 @@
+//! The queue of runs while it is measured: what runs, how far it is, what comes next and what came of the rest.
+
+use eframe::egui;
+
+use super::action::Action;
+use super::progress::{Current, Outcome, Progress};
+use super::state::State;
+use super::{text, theme};
+
+/// Runs that are named before the rest is only counted.
+const NAMED_RUNS: usize = 3;
+
+pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
+    let Some(progress) = &state.progress else { return };
+    let frame = egui::Frame::side_top_panel(ui.style()).inner_margin(egui::Margin::symmetric(8, 8));
+    egui::Panel::bottom("runs").frame(frame).resizable(false).show(ui, |ui| {
+        ui.horizontal(|ui| {
+            ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+                buttons_ui(ui, progress, actions);
+                ui.with_layout(egui::Layout::left_to_right(egui::Align::Center), |ui| current_ui(ui, progress));
+            });
+        });
+        bar_ui(ui, state, progress);
+        ui.add_space(theme::GRID);
+        ui.columns_const(|[left, right]| {
+            finished_ui(left, progress);
+            waiting_ui(right, progress);
+        });
+    });
+}
+
+fn buttons_ui(ui: &mut egui::Ui, progress: &Progress, actions: &mut Vec<Action>) {
+    if ui.add_enabled(!progress.is_cancelled, egui::Button::new(text::CANCEL_ALL)).clicked() {
+        actions.push(Action::CancelAll);
+    }
+    let can_cancel = !progress.is_cancelled && progress.current.as_ref().is_some_and(|current| !current.is_cancelled);
+    if ui.add_enabled(can_cancel, egui::Button::new(text::CANCEL_CURRENT)).clicked() {
+        actions.push(Action::CancelCurrent);
+    }
+}
+
+fn current_ui(ui: &mut egui::Ui, progress: &Progress) {
+    let place = (progress.n_ended() + 1).min(progress.specs.len());
+    ui.label(egui::RichText::new(text::run_place(place, progress.specs.len())).strong());
+    if let Some(current) = &progress.current
+        && let Some(spec) = progress.specs.get(current.index)
+    {
+        ui.label(text::run(spec));
+        ui.add(egui::Label::new(egui::RichText::new(phase(progress, current)).weak()).truncate());
+    } else {
+        ui.weak(if progress.is_cancelled { text::CANCELLING } else { text::STARTING });
+    }
+}
+
+fn phase(progress: &Progress, current: &Current) -> String {
+    if progress.is_cancelled || current.is_cancelled {
+        return text::CANCELLING.to_owned();
+    }
+    let phase = current.phase.map_or(text::STARTING, |phase| phase.label());
+    if current.iterations == 0 {
+        return phase.to_owned();
+    }
+    format!("{phase}, {}", text::iterations(current.iterations, current.of))
+}
+
+fn bar_ui(ui: &mut egui::Ui, state: &State, progress: &Progress) {
+    ui.horizontal(|ui| {
+        let left = progress.time_left(state.now).map_or_else(|| text::TIME_LEFT_UNKNOWN.to_owned(), text::time_left);
+        ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+            ui.add_sized([40.0 * theme::GRID, 0.0], egui::Label::new(egui::RichText::new(left).small()));
+            let bar = egui::ProgressBar::new(progress.fraction()).desired_height(2.0 * theme::GRID).corner_radius(4);
+            let response = ui.add(bar.desired_width(ui.available_width()));
+            let value = f64::from(progress.fraction());
+            response.widget_info(|| {
+                let mut info = egui::WidgetInfo::labeled(egui::Role::ProgressIndicator, true, text::PROGRESS);
+                info.value = Some(value);
+                info
+            });
+        });
+    });
+}
+
+fn finished_ui(ui: &mut egui::Ui, progress: &Progress) {
+    ui.label(egui::RichText::new(text::FINISHED_RUNS).small().weak());
+    let ended =
+        progress.specs.iter().zip(&progress.outcomes).filter_map(|(spec, outcome)| Some((spec, outcome.as_ref()?)));
+    let ended: Vec<_> = ended.collect();
+    // The latest ones: a log that scrolls by itself would be read by no one.
+    for (spec, outcome) in ended.iter().rev().take(NAMED_RUNS).rev() {
+        let (said, reason) = match outcome {
+            Outcome::Recorded { throughput_per_sec: Some(per_sec), .. } => (text::throughput(*per_sec), None),
+            Outcome::Recorded { status, reason, .. } => (text::mark(*status).to_owned(), reason.as_deref()),
+            Outcome::Skipped(reason) => (text::SKIPPED.to_owned(), Some(reason.as_str())),
+        };
+        let line = egui::RichText::new(format!("{}: {said}", text::run(spec))).small();
+        let response = ui.add(egui::Label::new(line).truncate());
+        if let Some(reason) = reason {
+            response.on_hover_text(reason);
+        }
+    }
+}
+
+fn waiting_ui(ui: &mut egui::Ui, progress: &Progress) {
+    ui.label(egui::RichText::new(text::NEXT_RUNS).small().weak());
+    for spec in progress.waiting().take(NAMED_RUNS) {
+        ui.add(egui::Label::new(egui::RichText::new(text::run(spec)).small()).truncate());
+    }
+    let rest = progress.waiting().count().saturating_sub(NAMED_RUNS);
+    if rest > 0 {
+        ui.label(egui::RichText::new(text::more(rest)).small().weak());
+    }
+}

@@ -1,0 +1,371 @@
+//! The window, by its labels and by two pictures. Nothing is measured: messages of the background are made up.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use batchmark::gui::Window;
+use batchmark::gui::message::Message;
+use batchmark::gui::state::State;
+use compute::bench::event::Phase;
+use compute::bench::record::ResultFile;
+use compute::bench::spec::{Bounds, RunSpec};
+use compute::bench::store::Loaded;
+use compute::bench::supervisor::Update;
+use compute::engine::{Device, DeviceKind, EngineKind, Listing};
+use compute::models::Model;
+use compute::plan::Pass;
+use compute::shape::Precision;
+use eframe::egui;
+use egui_kittest::kittest::{NodeT as _, Queryable as _};
+use egui_kittest::{Harness, HarnessBuilder, SnapshotOptions};
+use serde_json::{Value, json};
+
+/// The smallest size that is supported.
+const SIZE: [f32; 2] = [1000.0, 640.0];
+
+fn open(state: State) -> Harness<'static, Window> {
+    open_with(Harness::builder(), state)
+}
+
+fn open_with(builder: HarnessBuilder<Window>, state: State) -> Harness<'static, Window> {
+    let mut window = builder
+        .with_size(SIZE)
+        .with_os(egui::os::OperatingSystem::Nix)
+        .build_eframe(|context| Window::with_state(&context.egui_ctx, state));
+    window.run();
+    window
+}
+
+/// Passes a message on as the background does, and draws until nothing moves.
+fn receive(window: &mut Harness<'_, Window>, message: Message) {
+    let context = window.ctx.clone();
+    window.state_mut().receive(&context, message);
+    window.run();
+}
+
+fn click(window: &mut Harness<'_, Window>, label: &str) {
+    window.get_by_label(label).click();
+    window.run();
+}
+
+fn is_enabled(window: &Harness<'_, Window>, label: &str) -> bool {
+    !window.get_by_label(label).accesskit_node().is_disabled()
+}
+
+fn listing(name: &str, kind: DeviceKind) -> Listing {
+    let engine = if kind == DeviceKind::Cpu { EngineKind::Cpu } else { EngineKind::Wgsl };
+    let device = Device { id: name.to_lowercase(), name: name.into(), kind, ..Device::default() };
+    Listing { engine, device, precisions: vec![Precision::F32, Precision::F16], unavailable: None }
+}
+
+fn record(model: &str, precision: &str, outcome: Value) -> Value {
+    let mut record = json!({
+        "model": model, "definition": format!("{model}/1 0123456789abcdef"), "pass": "forward",
+        "precision": precision, "minibatch": 64, "engine": "wgsl", "device": 0,
+        "started": "2026-01-01T00:00:00Z",
+    });
+    record.as_object_mut().expect("an object").extend(outcome.as_object().expect("an object").clone());
+    record
+}
+
+fn measured(median_ms: f64) -> Value {
+    json!({
+        "status": "ok", "throughput_per_sec": 64_000.0 / median_ms,
+        "timing": {
+            "clock": "device", "iterations": 100, "median_ms": median_ms, "mean_ms": median_ms * 1.01,
+            "stddev_ms": median_ms * 0.02, "p5_ms": median_ms * 0.97, "p95_ms": median_ms * 1.05,
+            "ci95_ms": [median_ms * 0.96, median_ms * 1.06], "samples_ms": [median_ms],
+        },
+        "verification": { "error": 2.5e-7, "tolerance": 1e-4, "passed": true },
+    })
+}
+
+/// A file of a machine that is `factor` times slower than another.
+fn file(device: &str, factor: f64) -> Loaded {
+    let failed = |status: &str| json!({ "status": status, "reason": "the driver says so" });
+    let records = vec![
+        record("alexnet", "f32", measured(6.2 * factor)),
+        record("alexnet", "f16", measured(3.1 * factor)),
+        record("vgg16", "f32", measured(98.0 * factor)),
+        record("vgg16", "f16", failed("out_of_memory")),
+        record("googlenet", "f32", failed("crashed")),
+        record("googlenet", "f16", measured(11.4 * factor)),
+        record("resnet50", "f32", measured(70.7 * factor)),
+        record("resnet50", "f16", failed("not_supported")),
+    ];
+    let file = json!({
+        "schema": "batchmark/1", "created": "2026-01-01T00:00:00Z", "program": "0.1.0",
+        "devices": [{ "id": device.to_lowercase(), "name": device, "kind": "discrete" }], "records": records,
+    });
+    let file: ResultFile = serde_json::from_value(file).expect("the file follows the schema");
+    Loaded { file, notes: Vec::new(), n_left_out: 0 }
+}
+
+/// A window with two files.
+fn with_files() -> State {
+    let mut state = State::default();
+    for (path, loaded) in [("/results/anna-4090.json", file("RTX 4090", 1.0)), ("/results/lab.json", file("L40S", 1.3))]
+    {
+        state.apply(batchmark::gui::action::Action::AddFiles(vec![path.into()]));
+        state.receive(Message::Loaded { path: path.into(), result: Ok(loaded) });
+    }
+    state.receive(Message::Devices(Ok(vec![
+        listing("RTX 4090", DeviceKind::Discrete),
+        listing("llvmpipe", DeviceKind::Software),
+        listing("AMD Ryzen 9", DeviceKind::Cpu),
+    ])));
+    state.refresh();
+    state
+}
+
+fn running() -> State {
+    let spec = |model, pass| RunSpec {
+        model,
+        pass,
+        precision: Precision::F32,
+        minibatch: 16,
+        engine: EngineKind::Fake,
+        device: "rtx 4090".into(),
+        bounds: Bounds::default(),
+        input_size: None,
+        script: None,
+    };
+    let mut state = with_files();
+    let passes = Pass::ALL.into_iter();
+    state.begin(passes.flat_map(|pass| [spec(Model::Alexnet, pass), spec(Model::Resnet50, pass)]).collect());
+    state
+}
+
+#[test]
+fn a_window_opens_before_any_device_was_found() {
+    let mut window = open(State::default());
+    window.get_by_label("Looking for GPUs…");
+    assert!(!is_enabled(&window, "Run quick test"));
+    receive(&mut window, Message::Devices(Err("the worker process crashed".into())));
+    window.get_by_label("Devices could not be listed: the worker process crashed.");
+    assert!(window.query_by_label("Looking for GPUs…").is_none());
+}
+
+#[test]
+fn devices_are_listed_with_what_is_wrong_with_them() {
+    let mut window = open(State::default());
+    let mut broken = listing("GTX 480", DeviceKind::Discrete);
+    broken.unavailable = Some("the driver is too old".into());
+    let found = vec![broken, listing("llvmpipe", DeviceKind::Software), listing("UHD 630", DeviceKind::Integrated)];
+    receive(&mut window, Message::Devices(Ok(found)));
+    window.get_by_label("the driver is too old");
+    window.get_by_label("software");
+    assert!(!is_enabled(&window, "GTX 480 · WGSL"));
+    assert!(!is_enabled(&window, "llvmpipe · WGSL"));
+    assert!(is_enabled(&window, "UHD 630 · WGSL"));
+    assert!(is_enabled(&window, "Run quick test"), "the integrated GPU is chosen to begin with");
+
+    click(&mut window, "UHD 630 · WGSL");
+    assert!(!is_enabled(&window, "Run quick test"));
+    window.get_all_by_label("No device is chosen.").next().expect("the reason is said");
+}
+
+#[test]
+fn a_software_adapter_alone_runs_only_when_it_is_allowed() {
+    let mut window = open(State::default());
+    receive(&mut window, Message::Devices(Ok(vec![listing("llvmpipe", DeviceKind::Software)])));
+    assert!(!is_enabled(&window, "Run quick test"));
+    click(&mut window, "Allow software adapters");
+    click(&mut window, "llvmpipe · WGSL");
+    assert!(is_enabled(&window, "Run quick test"));
+}
+
+#[test]
+fn bars_and_outcomes_can_be_read_aloud() {
+    let mut window = open(with_files());
+    window.get_by_label("alexnet, anna-4090.json: RTX 4090 · WGSL · f32: 10\u{202f}300 samples/s");
+    window.get_by_label("resnet50, lab.json: L40S · WGSL · f32: 696 samples/s");
+    for mark in
+        ["vgg16, lab.json: L40S · WGSL · f16: out of memory", "resnet50, lab.json: L40S · WGSL · f16: not supported"]
+    {
+        window.get_by_label(mark);
+    }
+    click(&mut window, "ms/iteration");
+    window.get_by_label("resnet50, lab.json: L40S · WGSL · f32: 91.9 ms/iteration");
+    window.get_by_label("How many milliseconds for one minibatch?");
+}
+
+#[test]
+fn a_series_that_is_not_shown_leaves_the_chart() {
+    let mut window = open(with_files());
+    let bar = "alexnet, anna-4090.json: RTX 4090 · WGSL · f32: 10\u{202f}300 samples/s";
+    window.get_by_label(bar);
+    click(&mut window, "RTX 4090 · WGSL · f32");
+    assert!(window.query_by_label(bar).is_none());
+    click(&mut window, "Remove lab.json from the library");
+    window.get_by_label("alexnet, RTX 4090 · WGSL · f16: 20\u{202f}600 samples/s");
+}
+
+#[test]
+fn a_pass_without_results_says_so() {
+    let mut window = open(with_files());
+    click(&mut window, "Training");
+    window.get_by_label_contains("No results for this choice");
+    click(&mut window, "Inference");
+    assert!(window.query_by_label_contains("No results for this choice").is_none());
+}
+
+#[test]
+fn a_bar_opens_its_details() {
+    let mut window = open(with_files());
+    click(&mut window, "googlenet, lab.json: L40S · WGSL · f32: crashed");
+    window.get_by_label("Details");
+    window.get_by_label("the driver says so");
+    click(&mut window, "Close details");
+    assert!(window.query_by_label("Details").is_none());
+}
+
+#[test]
+fn a_queue_is_followed_and_cancelled() {
+    let mut window = open(running());
+    receive(&mut window, Message::Run(Update::Started { index: 0 }));
+    receive(&mut window, Message::Run(Update::Phase { index: 0, phase: Phase::Measure }));
+    receive(&mut window, Message::Run(Update::Progress { index: 0, iterations: 40, of: Some(100), latest_ms: 1.0 }));
+    window.get_by_label("Run 1 of 4");
+    window.get_by_label("measuring, iteration 40 of 100");
+    window.get_by_label("Progress of all runs");
+    assert!(!is_enabled(&window, "Run quick test"), "one queue at a time");
+
+    click(&mut window, "Cancel current");
+    assert!(!is_enabled(&window, "Cancel current"));
+    assert!(is_enabled(&window, "Cancel all"));
+    click(&mut window, "Cancel all");
+    assert!(!is_enabled(&window, "Cancel all"));
+    receive(&mut window, Message::RunEnded);
+    assert!(window.query_by_label("Cancel all").is_none());
+}
+
+#[test]
+fn results_of_a_run_stand_beside_the_files_at_once() {
+    let mut window = open(running());
+    receive(&mut window, Message::Run(Update::Started { index: 1 }));
+    let Loaded { file, .. } = file("RTX 4090", 2.0);
+    let (record, device) = (Box::new(file.records[6].clone()), Some(Box::new(file.devices[0].clone())));
+    receive(&mut window, Message::Run(Update::Finished { index: 1, record, device }));
+    window.get_by_label("resnet50, This machine: RTX 4090 · WGSL · f32: 453 samples/s");
+    assert!(is_enabled(&window, "Save as…"));
+}
+
+#[test]
+fn closing_while_a_run_is_going_asks_once() {
+    let mut window = open(running());
+    let request = |window: &mut Harness<'_, Window>| {
+        let root = window.input_mut().viewports.get_mut(&egui::ViewportId::ROOT).expect("the window is there");
+        root.events.push(egui::ViewportEvent::Close);
+        window.step();
+        let input = window.input_mut();
+        input.viewports.get_mut(&egui::ViewportId::ROOT).expect("the window is there").events.clear();
+        window.run();
+    };
+    request(&mut window);
+    window.get_by_label("Runs are still going.");
+    click(&mut window, "Keep open");
+    assert!(window.query_by_label("Runs are still going.").is_none());
+
+    request(&mut window);
+    request(&mut window);
+    let commands = &window.output().viewport_output[&egui::ViewportId::ROOT].commands;
+    assert!(!commands.contains(&egui::ViewportCommand::CancelClose), "it is asked once, not twice");
+}
+
+#[test]
+fn a_failed_file_says_why_and_the_others_load() {
+    let mut window = open(with_files());
+    let path = PathBuf::from("/results/broken.json");
+    let context = window.ctx.clone();
+    window.state_mut().act(&context, batchmark::gui::action::Action::AddFiles(vec![path.clone()]));
+    let reason = "line 3: a number was expected";
+    receive(&mut window, Message::Loaded { path, result: Err(reason.into()) });
+    window.get_by_label("broken.json");
+    window.get_by_label(reason);
+    window.get_by_label("lab.json");
+}
+
+#[test]
+fn files_come_by_path_and_by_dropping() {
+    let mut window = open(State::default());
+    window.get_by_label("Path of a result file").focus();
+    window.run();
+    window.get_by_label("Path of a result file").type_text("/results/typed.json");
+    window.run();
+    click(&mut window, "Add");
+    window.get_by_label("typed.json");
+
+    window.input_mut().dropped_files.push(Arc::new(Dropped(PathBuf::from("/results/dropped.json"))));
+    window.run();
+    window.get_by_label("dropped.json");
+}
+
+#[test]
+fn without_a_file_dialog_the_path_field_is_pointed_at() {
+    let mut window = open(State::default());
+    receive(&mut window, Message::NoOpenDialog);
+    window.get_by_label_contains("offers no file dialog");
+    assert!(window.get_by_label("Path of a result file").is_focused());
+}
+
+#[test]
+fn a_custom_run_is_checked_while_it_is_filled_in() {
+    let mut window = open(with_files());
+    click(&mut window, "Custom run…");
+    assert!(is_enabled(&window, "Start"));
+    window.get_by_label("Minibatches").focus();
+    window.run();
+    window.get_by_label("Minibatches").type_text(", many");
+    window.run();
+    window.get_by_label_contains("\"many\" is no minibatch");
+    assert!(!is_enabled(&window, "Start"));
+    click(&mut window, "Cancel");
+    assert!(window.query_by_label("Start").is_none());
+}
+
+#[test]
+fn a_window_with_nothing_going_on_comes_to_rest() {
+    let mut window = open(with_files());
+    window.run();
+    let output = &window.output().viewport_output[&egui::ViewportId::ROOT];
+    assert!(output.repaint_delay > std::time::Duration::from_secs(3600), "{:?}", output.repaint_delay);
+}
+
+#[test]
+fn the_empty_window_looks_as_it_should() {
+    let mut state = State::default();
+    state.receive(Message::Devices(Ok(vec![
+        listing("RTX 4090", DeviceKind::Discrete),
+        listing("llvmpipe (LLVM 15.0.6, 256 bits)", DeviceKind::Software),
+    ])));
+    picture("window_empty_light", egui::Theme::Light, state);
+}
+
+#[test]
+fn the_chart_looks_as_it_should() {
+    let mut state = running();
+    state.receive(Message::Run(Update::Started { index: 0 }));
+    state.receive(Message::Run(Update::Phase { index: 0, phase: Phase::WarmUp }));
+    picture("window_chart_dark", egui::Theme::Dark, state);
+}
+
+fn picture(name: &str, theme: egui::Theme, state: State) {
+    let snapshots = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/snapshots");
+    let options = SnapshotOptions::new().output_path(snapshots);
+    let mut window = open_with(Harness::builder().with_theme(theme).wgpu(), state);
+    window.snapshot_options(name, &options);
+}
+
+/// A file that was dropped onto the window.
+#[derive(Debug)]
+struct Dropped(PathBuf);
+
+impl egui::DroppedFile for Dropped {
+    fn path(&self) -> &std::path::Path {
+        &self.0
+    }
+    fn bytes(&self) -> Result<Vec<u8>, String> {
+        Err("the window reads by path".to_owned())
+    }
+}
