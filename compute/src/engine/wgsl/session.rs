@@ -255,7 +255,7 @@ impl Session for LoadedPlan<'_> {
             let (offset, length) = ((first * blocks.bytes()) as u64, (count * blocks.bytes()) as u64);
             scoped(&self.engine.gpu, &format!("writing {name}"), length, || {
                 blocks.pack(values, first, count, |bytes| {
-                    self.engine.queue.write_buffer(self.slot(buffer), offset, bytes)
+                    self.engine.queue.write_buffer(self.slot(buffer), offset, bytes);
                 });
                 self.engine.queue.submit([]);
             })?;
