@@ -26,8 +26,6 @@ struct Parameters {
     parts: u32,
     // Groups of four elements of one part.
     part_size: u32,
-    // What is added to an index of the result.
-    result_base: u32,
     factor: f32,
     // Map of dy.
     dy_base: u32,
@@ -107,7 +105,7 @@ fn load_dy(column4: u32, end: u32) {
 fn leave(slot: u32, row: u32, column4: u32, sum: vec4<f32>) {
     let panel = column4 >> 4u;
     if (row < parameters.rows && panel < parameters.panels) {
-        let at = parameters.result_base + slot * parameters.part_size + (panel * parameters.rows + row) * 16u + (column4 & 15u);
+        let at = slot * parameters.part_size + (panel * parameters.rows + row) * 16u + (column4 & 15u);
         result[at] = sum * parameters.factor;
     }
 }
@@ -263,6 +261,6 @@ fn conv2d_backward_reduce(
     }
     let total = add_lanes(thread, sum);
     if (thread < COLUMNS && column4 < parameters.part_size) {
-        result[parameters.result_base + column4] = total * parameters.factor;
+        result[column4] = total * parameters.factor;
     }
 }

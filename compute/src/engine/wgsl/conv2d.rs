@@ -118,7 +118,7 @@ impl Work {
         let by_flops = self.flops.div_ceil(limits.max_flops_per_dispatch);
         let by_bytes = self.bytes.div_ceil(limits.max_bytes_per_dispatch);
         let workgroups = self.workgroups;
-        let each = workgroups.div_ceil(by_flops.max(by_bytes).max(1)).max(1);
+        let each = (workgroups / by_flops.max(by_bytes).max(1)).max(1);
         (0..workgroups.div_ceil(each)).map(move |i| i * each..((i + 1) * each).min(workgroups))
     }
 }

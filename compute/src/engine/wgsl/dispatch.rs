@@ -100,8 +100,8 @@ mod tests {
     fn submissions_stay_below_the_target() {
         let seconds = [0.04, 0.04, 0.04, 0.3, 0.01, 0.01];
         assert_eq!(submissions(&seconds), [0..2, 2..3, 3..4, 4..6]);
-        assert_eq!(submissions(&[]), [0..0]);
+        assert_eq!(submissions(&[]), [Range::default()]);
         let scaled: Vec<f64> = seconds.iter().map(|s| s / 100.0).collect();
-        assert_eq!(submissions(&scaled), [0..6]);
+        assert_eq!(submissions(&scaled).len(), 1);
     }
 }

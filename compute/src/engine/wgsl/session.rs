@@ -252,10 +252,11 @@ impl Session for LoadedPlan<'_> {
         assert_eq!(values.len(), contents.elements(), "values for {name:?}");
         let blocks = Blocks::new(*contents, *element);
         for (first, count) in pieces(&blocks) {
-            let bytes = blocks.pack(values, first, count);
-            let offset = (first * blocks.bytes()) as u64;
-            scoped(&self.engine.gpu, &format!("writing {name}"), bytes.len() as u64, || {
-                self.engine.queue.write_buffer(self.slot(buffer), offset, &bytes);
+            let (offset, length) = ((first * blocks.bytes()) as u64, (count * blocks.bytes()) as u64);
+            scoped(&self.engine.gpu, &format!("writing {name}"), length, || {
+                blocks.pack(values, first, count, |bytes| {
+                    self.engine.queue.write_buffer(self.slot(buffer), offset, bytes);
+                });
                 self.engine.queue.submit([]);
             })?;
             // Bounds the staging memory.

@@ -1,5 +1,9 @@
 //! What the tests of this engine share: a device to run on, and plans made by hand.
 
+mod kernels;
+mod models;
+mod session;
+
 use super::device::{self, WgslEngine};
 use super::{adapter, header, launch};
 use crate::engine::{Engine, EngineKind};

@@ -29,7 +29,6 @@ pub(super) struct Parameters {
     pub(super) first_part: u32,
     pub(super) parts: u32,
     pub(super) part_size: u32,
-    pub(super) result_base: u32,
     pub(super) factor: f32,
     pub(super) dy_base: u32,
     pub(super) dy_row: u32,
@@ -102,8 +101,8 @@ impl Weight<'_> {
         let panel_bytes = panel_bytes(context, self.dw);
         let bytes = self.panels.start as u64 * panel_bytes..self.panels.end as u64 * panel_bytes;
         let part_bytes = bytes.end - bytes.start;
-        let (result, distance) = context.range(self.dw, bytes, true)?;
-        let result_base = (distance / 16) as u32;
+        // A panel is a multiple of 256 bytes, so that the range begins where its binding does.
+        let (result, _) = context.range(self.dw, bytes, true)?;
         let most_parts = parts_bytes(limits) / part_bytes / ranges.len() as u64;
         let tilings: Vec<_> = ranges
             .iter()
@@ -111,7 +110,7 @@ impl Weight<'_> {
             .collect();
         let parts: u64 = tilings.iter().map(|tiling| tiling.parts).sum();
         if parts == 1 {
-            let parameters = Parameters { result_base, factor: self.factor, ..Parameters::default() };
+            let parameters = Parameters { factor: self.factor, ..Parameters::default() };
             return self.sum(context, &ranges[0], tilings[0], result, parameters);
         }
         let workspace = context.workspace(0, part_bytes * parts, true)?;
@@ -124,7 +123,7 @@ impl Weight<'_> {
             first_part += tiling.parts as u32;
         }
         let size4 = part_bytes / 16;
-        launches.extend(reduction(context, workspace, parts, size4, result, result_base, self.factor));
+        launches.extend(reduction(context, workspace, parts, size4, result, self.factor));
         Ok(launches)
     }
 
@@ -238,6 +237,6 @@ fn bias(
         first_part += parts_of(images) as u32;
     }
     let result = context.whole(dbias, true)?;
-    launches.extend(reduction(context, workspace, parts as u64, size4, result, 0, factor));
+    launches.extend(reduction(context, workspace, parts as u64, size4, result, factor));
     Ok(launches)
 }

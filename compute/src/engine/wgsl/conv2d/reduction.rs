@@ -12,7 +12,6 @@ pub(super) fn reduction(
     n_parts: u64,
     size4: u64,
     result: Binding,
-    result_base: u32,
     factor: f32,
 ) -> Vec<Launch> {
     // Few elements of many parts leave most of the device idle unless several threads share an element.
@@ -21,8 +20,7 @@ pub(super) fn reduction(
         8..32 => 4,
         _ => 16,
     };
-    let parameters =
-        Parameters { parts: n_parts as u32, part_size: size4 as u32, result_base, factor, ..Parameters::default() };
+    let parameters = Parameters { parts: n_parts as u32, part_size: size4 as u32, factor, ..Parameters::default() };
     let kernel = kernel(context, "conv2d_backward_reduce", lanes);
     let parts = Binding { writable: false, ..parts };
     let workgroups = size4.div_ceil(u64::from(256 / lanes));

@@ -1,5 +1,6 @@
 //! Convolutions on a device against plain loops in f64.
 
+mod models;
 mod reference;
 
 use reference::{Geometry, conv2d_backward_bias, conv2d_backward_data, conv2d_backward_weight, conv2d_forward};
@@ -129,7 +130,7 @@ fn check_forward(engine: &WgslEngine, sizes: Sizes, precision: Precision, fused:
     let before = sketch.fill(y.buffer);
     let mut expected = conv2d_forward(&g, &x_values, &w_values);
     let mut epilogue = Epilogue { relu: fused.relu, ..Epilogue::default() };
-    let mut vector = |sketch: &mut Sketch, is_present: bool| {
+    let vector = |sketch: &mut Sketch, is_present: bool| {
         let id = is_present.then(|| sketch.vector(g.y.c));
         (id, id.map(|id| sketch.fill(id)))
     };
@@ -286,4 +287,17 @@ fn every_cut_agrees() {
             check_backward_weight(&engine, sizes, Precision::F32, false);
         }
     }
+    assert_variants(&engine);
+}
+
+/// Asserts that every tile with one and with two buffers was computed with.
+fn assert_variants(engine: &WgslEngine) {
+    let known = format!("{:?}", engine.pipelines.lock().unwrap().keys());
+    // Two buffers of the smallest tile always fit.
+    let larger = [(64, 128), (128, 64), (128, 128)].into_iter().flat_map(|(m, n)| [(m, n, 1), (m, n, 2)]);
+    let missing: Vec<_> = larger
+        .chain([(64, 64, 2)])
+        .filter(|(m, n, b)| !known.contains(&format!("(\"TILE_M\", {m}), (\"TILE_N\", {n}), (\"BUFFERS\", {b})")))
+        .collect();
+    assert!(missing.is_empty(), "tiles and buffers without a case: {missing:?}");
 }
