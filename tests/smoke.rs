@@ -68,7 +68,8 @@ fn a_dialog_says_what_the_terminal_says() {
     {
         let path = folder.path().join(name);
         std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("the script can be written");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("the script can be made a program");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))
+            .expect("the script can be made a program");
     }
     let mut command = program(folder.path());
     command.env("DISPLAY", ":4711").env("PATH", folder.path()).stderr(Stdio::null());
