@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::clock::Clock;
 use super::device::WgslEngine;
 use super::dispatch::{self, fold};
-use super::error::scoped;
+use super::error::{explain, scoped};
 use super::launch::{Binding, Launch, Lowering, Source};
 use super::lower::lower;
 use super::pipeline::{self, Pipeline, PipelineKey};
@@ -241,13 +241,8 @@ impl<'a> LoadedPlan<'a> {
         };
         Ok(device.into_iter().map(|device_secs| Timing { device_secs, host_secs }).collect())
     }
-}
 
-/// The iteration whose times are looked at.
-const CALIBRATION_ITERATIONS: u64 = 2;
-
-impl Session for LoadedPlan<'_> {
-    fn write(&mut self, buffer: BufferId, values: &[f32]) -> Result<(), EngineError> {
+    fn upload(&self, buffer: BufferId, values: &[f32]) -> Result<(), EngineError> {
         let Buffer { contents, element, name, .. } = &self.buffers[buffer.0 as usize];
         assert_eq!(values.len(), contents.elements(), "values for {name:?}");
         let blocks = Blocks::new(*contents, *element);
@@ -265,7 +260,7 @@ impl Session for LoadedPlan<'_> {
         Ok(())
     }
 
-    fn run(&mut self, iterations: usize) -> Result<Vec<Timing>, EngineError> {
+    fn iterate(&mut self, iterations: usize) -> Result<Vec<Timing>, EngineError> {
         self.engine.faults.check()?;
         let mut timings = Vec::with_capacity(iterations);
         while timings.len() < iterations {
@@ -278,7 +273,7 @@ impl Session for LoadedPlan<'_> {
         Ok(timings)
     }
 
-    fn read(&mut self, buffer: BufferId) -> Result<Vec<f32>, EngineError> {
+    fn download(&self, buffer: BufferId) -> Result<Vec<f32>, EngineError> {
         let Buffer { contents, element, name, .. } = &self.buffers[buffer.0 as usize];
         let blocks = Blocks::new(*contents, *element);
         let mut values = vec![0.0; contents.elements()];
@@ -302,6 +297,27 @@ impl Session for LoadedPlan<'_> {
             staging.destroy();
         }
         Ok(values)
+    }
+
+    fn explain(&self, error: EngineError) -> EngineError {
+        explain(error, &self.engine.faults, self.memory().peak_bytes)
+    }
+}
+
+/// The iteration whose times are looked at.
+const CALIBRATION_ITERATIONS: u64 = 2;
+
+impl Session for LoadedPlan<'_> {
+    fn write(&mut self, buffer: BufferId, values: &[f32]) -> Result<(), EngineError> {
+        self.upload(buffer, values).map_err(|error| self.explain(error))
+    }
+
+    fn run(&mut self, iterations: usize) -> Result<Vec<Timing>, EngineError> {
+        self.iterate(iterations).map_err(|error| self.explain(error))
+    }
+
+    fn read(&mut self, buffer: BufferId) -> Result<Vec<f32>, EngineError> {
+        self.download(buffer).map_err(|error| self.explain(error))
     }
 
     fn memory(&self) -> Memory {
