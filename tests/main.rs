@@ -1,5 +1,6 @@
 //! Tests of the whole: the program as it is started, the window as it is seen, the tree as it is laid out.
 
+mod background;
 mod cli;
 mod smoke;
 mod supervisor;

@@ -1,6 +1,8 @@
 //! The program as it is started: with a display it opens its window, without one it says so and ends.
+#![cfg(target_os = "linux")]
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -23,15 +25,17 @@ fn the_window_opens_and_closes() {
     let mut program = Running(program.expect("the program starts"));
 
     let began = Instant::now();
-    while !display.shows("\"Batchmark\"") {
+    let window = loop {
+        if let Some(window) = display.window("\"Batchmark\"") {
+            break window;
+        }
         assert!(program.0.try_wait().expect("its state is known").is_none(), "it ended before it showed its window");
         assert!(began.elapsed() < PATIENCE, "no window");
         std::thread::sleep(Duration::from_millis(100));
-    }
-    if display.close_window() {
-        let status = program.wait().expect("it ends when its window is closed");
-        assert!(status.success(), "{status}");
-    }
+    };
+    display.close(window).expect("the display takes the message");
+    let status = program.wait().expect("it ends when its window is closed");
+    assert!(status.success(), "{status}");
 }
 
 #[test]
@@ -52,6 +56,28 @@ fn a_start_without_a_display_says_so_and_names_the_command_line() {
         assert!(stderr.contains("batchmark run --suite quick"), "{display:?}: {stderr}");
         assert!(!stderr.contains("panicked"), "{display:?}: {stderr}");
     }
+}
+
+#[test]
+fn a_dialog_says_what_the_terminal_says() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    // One dialog program that can't show anything, and one that can; the third must not be asked.
+    for (name, script) in
+        [("zenity", "exit 1"), ("kdialog", "echo \"$@\" > \"$0.said\""), ("xmessage", "echo > \"$0.said\"")]
+    {
+        let path = folder.path().join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("the script can be written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("the script can be made a program");
+    }
+    let mut command = program(folder.path());
+    command.env("DISPLAY", ":4711").env("PATH", folder.path()).stderr(Stdio::null());
+    let mut program = Running(command.spawn().expect("the program starts"));
+    let status = program.wait().expect("it ends by itself");
+    assert_eq!(status.code(), Some(1));
+    let said = std::fs::read_to_string(folder.path().join("kdialog.said")).expect("the dialog was shown");
+    assert!(said.contains("batchmark run --suite quick"), "{said}");
+    assert!(!folder.path().join("xmessage.said").exists(), "one dialog is enough");
 }
 
 /// The program with no display and nothing of the user's own.
@@ -109,7 +135,7 @@ impl Display {
                 std::env::var_os("BATCHMARK_REQUIRE_DISPLAY").is_none_or(|v| v != "1"),
                 "Xvfb or xwininfo is missing"
             );
-            eprintln!("skipped: Xvfb or xwininfo is missing (Debian and Ubuntu: apt install xvfb x11-utils xdotool)");
+            eprintln!("skipped: Xvfb or xwininfo is missing (Debian and Ubuntu: apt install xvfb x11-utils)");
             return None;
         };
         let mut server = Running(server);
@@ -119,16 +145,48 @@ impl Display {
         Some(Self { name: format!(":{}", number.trim()), _server: server })
     }
 
-    /// Whether a window's title is on it.
-    fn shows(&self, title: &str) -> bool {
-        let tree = Command::new("xwininfo").args(["-root", "-tree", "-display", &self.name]).output();
-        tree.is_ok_and(|tree| String::from_utf8_lossy(&tree.stdout).contains(title))
+    /// The window with a title, once it is there.
+    fn window(&self, title: &str) -> Option<u32> {
+        let tree = Command::new("xwininfo").args(["-root", "-tree", "-display", &self.name]).output().ok()?;
+        let tree = String::from_utf8_lossy(&tree.stdout).into_owned();
+        let line = tree.lines().find(|line| line.contains(title))?;
+        let number = line.split_whitespace().next()?.strip_prefix("0x")?;
+        u32::from_str_radix(number, 16).ok()
     }
 
-    /// Asks the window to close, as its close button does. Whether there was a program to ask with.
-    fn close_window(&self) -> bool {
-        let arguments = ["search", "--sync", "--name", "^Batchmark$", "windowquit"];
-        let asked = Command::new("xdotool").args(arguments).env("DISPLAY", &self.name).status();
-        asked.is_ok_and(|status| status.success())
+    /// Asks a window to close, as its close button does. No tool at hand does so without a window manager, so these are
+    /// the bytes of the X protocol: a connection, two names, one message.
+    fn close(&self, window: u32) -> std::io::Result<()> {
+        let mut server = UnixStream::connect(format!("/tmp/.X11-unix/X{}", &self.name[1..]))?;
+        server.set_read_timeout(Some(PATIENCE))?;
+        server.write_all(&[b'l', 0, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0])?;
+        let mut header = [0; 8];
+        server.read_exact(&mut header)?;
+        assert_eq!(header[0], 1, "the display refuses the connection");
+        let length = 4 * u64::from(u16::from_le_bytes([header[6], header[7]]));
+        std::io::copy(&mut (&server).take(length), &mut std::io::sink())?;
+
+        let mut atom = |name: &str| -> std::io::Result<[u8; 4]> {
+            let words = 2 + name.len().div_ceil(4);
+            let mut request = vec![16, 0, words as u8, 0, name.len() as u8, 0, 0, 0];
+            request.extend(name.bytes());
+            request.resize(4 * words, 0);
+            server.write_all(&request)?;
+            let mut reply = [0; 32];
+            server.read_exact(&mut reply)?;
+            Ok([reply[8], reply[9], reply[10], reply[11]])
+        };
+        let (protocols, delete) = (atom("WM_PROTOCOLS")?, atom("WM_DELETE_WINDOW")?);
+        let window = window.to_le_bytes();
+        let mut request = vec![25, 0, 11, 0];
+        request.extend(window);
+        request.extend([0; 4]);
+        request.extend([33, 32, 0, 0]);
+        request.extend([window, protocols, delete].concat());
+        request.resize(44, 0);
+        server.write_all(&request)?;
+        // An answer to anything means that what came before was taken.
+        server.write_all(&[43, 0, 1, 0])?;
+        server.read_exact(&mut [0; 32])
     }
 }

@@ -216,7 +216,7 @@ fn a_worker_does_not_outlive_its_input() {
             child.kill().expect("the child can be killed");
             panic!("the worker hangs without a supervisor");
         }
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -236,7 +236,7 @@ fn kills_at_random_cost_one_run_each() {
 }
 
 /// Kills, and runs that crashed.
-fn suite_under_fire(suite: u64, pid_file: &PathBuf) -> (usize, usize) {
+fn suite_under_fire(suite: u64, pid_file: &Path) -> (usize, usize) {
     // Half a thousandth of real time, so that kills hit every phase.
     let script = Script { pace: 0.0005, ..fine() };
     let specs: Vec<RunSpec> = (0..20).map(|_| spec(4, script.clone())).collect();

@@ -107,7 +107,7 @@ fn with_files() -> State {
     for (path, loaded) in [("/results/anna-4090.json", file("RTX 4090", 1.0)), ("/results/lab.json", file("L40S", 1.3))]
     {
         state.apply(batchmark::gui::action::Action::AddFiles(vec![path.into()]));
-        state.receive(Message::Loaded { path: path.into(), result: Ok(loaded) });
+        state.receive(Message::Loaded { path: path.into(), result: Ok(Box::new(loaded)) });
     }
     state.receive(Message::Devices(Ok(vec![
         listing("RTX 4090", DeviceKind::Discrete),
@@ -305,7 +305,7 @@ fn files_come_by_path_and_by_dropping() {
 fn without_a_file_dialog_the_path_field_is_pointed_at() {
     let mut window = open(State::default());
     receive(&mut window, Message::NoOpenDialog);
-    window.get_by_label_contains("offers no file dialog");
+    window.get_all_by_label_contains("offers no file dialog").next().expect("it is said");
     assert!(window.get_by_label("Path of a result file").is_focused());
 }
 

@@ -146,6 +146,8 @@ impl eframe::App for Window {
         run_panel::ui(ui, state, actions);
         egui::Panel::left("library").default_size(264.0).min_size(220.0).max_size(420.0).show(ui, |ui| {
             egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+                // The scroll bar lies in this strip, not on the buttons.
+                ui.set_max_width(ui.available_width() - 2.0 * theme::GRID);
                 device_panel::ui(ui, state, actions);
                 library_panel::ui(ui, state, actions);
             });

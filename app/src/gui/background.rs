@@ -18,6 +18,7 @@ use eframe::egui;
 
 use super::action::Effect;
 use super::message::Message;
+use super::text;
 use outbox::Outbox;
 use runner::SessionStore;
 
@@ -132,7 +133,7 @@ impl Background {
             for path in paths {
                 let loaded = catch_unwind(AssertUnwindSafe(|| store::load(&path)));
                 let result = match loaded {
-                    Ok(loaded) => loaded.map_err(|error| error.to_string()),
+                    Ok(loaded) => loaded.map(Box::new).map_err(|error| error.to_string()),
                     Err(_) => Err("reading it stopped unexpectedly".to_owned()),
                 };
                 outbox.post(Message::Loaded { path, result });
@@ -176,5 +177,5 @@ impl Background {
 }
 
 fn json_dialog() -> rfd::FileDialog {
-    rfd::FileDialog::new().add_filter("Batchmark results", &["json"]).add_filter("All files", &["*"])
+    rfd::FileDialog::new().add_filter(text::RESULT_FILES, &["json"]).add_filter(text::ALL_FILES, &["*"])
 }

@@ -5,7 +5,6 @@ use compute::plan::Pass;
 use eframe::egui;
 
 use super::action::Action;
-use super::library_panel::chip_ui;
 use super::state::State;
 use super::{chart_view, text, theme};
 use crate::chart::series::Series;
@@ -33,7 +32,7 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
         return;
     }
     ui.add_space(theme::GRID);
-    legend_ui(ui, state);
+    ui.scope(|ui| legend_ui(ui, state));
     ui.add_space(theme::GRID);
     chart_view::ui(ui, state, actions);
 }
@@ -115,11 +114,24 @@ fn minibatch_ui(ui: &mut egui::Ui, state: &State, settings: &mut Settings) -> eg
 }
 
 fn legend_ui(ui: &mut egui::Ui, state: &State) {
+    ui.spacing_mut().interact_size.y = 0.0;
     ui.horizontal_wrapped(|ui| {
+        ui.spacing_mut().item_spacing.x = 4.0 * theme::GRID;
         for series in &state.chart.series {
-            chip_ui(ui, state, series, true);
-            ui.label(egui::RichText::new(series_name(state, series)).small());
-            ui.add_space(theme::GRID);
+            let name = series_name(state, series);
+            let font = egui::TextStyle::Small.resolve(ui.style());
+            let color = ui.visuals().text_color();
+            let galley = ui.painter().layout_no_wrap(name.clone(), font, color);
+            // Chip and name are one piece, so that no line breaks between them.
+            let size = galley.size() + egui::vec2(4.0 * theme::GRID, 0.0);
+            let (rect, response) = ui.allocate_exact_size(size, egui::Sense::hover());
+            response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Label, true, &name));
+            let chip = egui::Rect::from_center_size(
+                egui::pos2(rect.left() + 1.5 * theme::GRID, rect.center().y),
+                egui::Vec2::splat(3.0 * theme::GRID),
+            );
+            chart_view::paint_of(ui, state, series).bar(ui, chip);
+            ui.painter().galley(egui::pos2(rect.left() + 4.0 * theme::GRID, rect.top()), galley, color);
         }
     });
 }

@@ -10,6 +10,7 @@ use super::state::State;
 use super::{text, theme};
 use crate::chart::number::three_digits;
 use crate::chart::scale::Scale;
+use crate::chart::series::Series;
 use crate::chart::throughput::{Bar, Chart, Group};
 
 const BAR_HEIGHT: f32 = 4.0 * theme::GRID;
@@ -125,8 +126,7 @@ impl<'a> View<'a> {
             let top = top + index as f32 * (BAR_HEIGHT + BAR_GAP);
             let row = Rect::from_min_max(pos2(self.left, top), pos2(self.right + VALUE_WIDTH, top + BAR_HEIGHT));
             let series = &self.chart.series[index];
-            let color = theme::series_color(state.library.color(series), ui.visuals().dark_mode);
-            let paint = Paint { color, is_hatched: series.engine == EngineKind::Cpu };
+            let paint = paint_of(ui, state, series);
             self.bar_ui(ui, state, row, bar, &paint, &group.model, &names[index], actions);
         }
     }
@@ -209,14 +209,20 @@ impl<'a> View<'a> {
     }
 }
 
-/// How a series' bars look.
-struct Paint {
-    color: Color32,
+/// How the bars of a series look: a color of its own, and a hatch for the reference on the processor.
+pub(super) fn paint_of(ui: &egui::Ui, state: &State, series: &Series) -> Paint {
+    let color = theme::series_color(state.library.color(series), ui.visuals().dark_mode);
+    Paint { color, is_hatched: series.engine == EngineKind::Cpu }
+}
+
+/// How bars look.
+pub(super) struct Paint {
+    pub(super) color: Color32,
     is_hatched: bool,
 }
 
 impl Paint {
-    fn bar(&self, ui: &egui::Ui, rect: Rect) {
+    pub(super) fn bar(&self, ui: &egui::Ui, rect: Rect) {
         if !self.is_hatched {
             ui.painter().rect_filled(rect, 1.0, self.color);
             return;

@@ -1,14 +1,16 @@
 //! Everything a record says, for the bar that is selected.
 
-use compute::bench::record::{Clock, Record};
+use compute::bench::record::Record;
 use compute::engine::Device;
 use eframe::egui;
 
 use super::action::Action;
 use super::state::State;
-use super::{text, theme};
+use super::text::{self, detail};
+use super::theme;
 use crate::chart::number::{bytes, full, rate, three_digits};
 use crate::chart::series::Source;
+use crate::chart::throughput::Unit;
 
 pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
     let Some((source, record, device)) = state.selected.and_then(|record| state.library.record(record)) else { return };
@@ -24,6 +26,7 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
             });
         });
         egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+            ui.spacing_mut().interact_size.y = 0.0;
             egui::Grid::new("details").num_columns(2).spacing([12.0, 4.0]).show(ui, |ui| {
                 for (label, value) in lines(&source, record, device) {
                     ui.label(egui::RichText::new(label).small().weak());
@@ -47,61 +50,53 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
 /// Labels and values, in the order they are shown.
 fn lines(source: &Source<'_>, record: &Record, device: Option<&Device>) -> Vec<(&'static str, String)> {
     let mut lines = vec![
-        ("Model", record.model.clone()),
-        ("Pass", text::pass(record.pass).to_owned()),
-        ("Precision", record.precision.to_string()),
-        ("Minibatch", record.minibatch.to_string()),
-        ("Outcome", record.status.to_string()),
+        (detail::MODEL, record.model.clone()),
+        (detail::PASS, text::pass(record.pass).to_owned()),
+        (detail::PRECISION, record.precision.to_string()),
+        (detail::MINIBATCH, record.minibatch.to_string()),
+        (detail::OUTCOME, record.status.to_string()),
     ];
     let mut add = |label, value: Option<String>| lines.extend(value.map(|value| (label, value)));
-    add("Throughput", record.throughput_per_sec.map(|per_sec| format!("{} samples/s", full(per_sec))));
+    add(
+        detail::THROUGHPUT,
+        record.throughput_per_sec.map(|per_sec| format!("{} {}", full(per_sec), text::unit(Unit::SamplesPerSec))),
+    );
     if let Some(timing) = &record.timing {
         let [low, high] = timing.ci95_ms;
-        add("Median", Some(format!("{} ms an iteration", full(timing.median_ms))));
-        add("95% confidence", Some(format!("{} to {} ms", full(low), full(high))));
-        add("5% to 95%", Some(format!("{} to {} ms", full(timing.p5_ms), full(timing.p95_ms))));
-        add("Mean ± std. dev.", Some(format!("{} ± {} ms", full(timing.mean_ms), full(timing.stddev_ms))));
-        add("Iterations", Some(timing.iterations.to_string()));
-        add("Clock", Some(clock(timing.clock).to_owned()));
-        add("Drift", timing.drift.map(|drift| format!("{:+.1} %", drift * 100.0)));
+        add(detail::MEDIAN, Some(format!("{} {}", full(timing.median_ms), text::unit(Unit::MsPerIteration))));
+        add(detail::INTERVAL, Some(text::range_ms(low, high)));
+        add(detail::PERCENTILES, Some(text::range_ms(timing.p5_ms, timing.p95_ms)));
+        add(detail::MEAN, Some(format!("{} ± {} ms", full(timing.mean_ms), full(timing.stddev_ms))));
+        add(detail::ITERATIONS, Some(timing.iterations.to_string()));
+        add(detail::CLOCK, Some(text::clock(timing.clock).to_owned()));
+        add(detail::DRIFT, timing.drift.map(|drift| format!("{:+.1} %", drift * 100.0)));
     }
-    add("Achieved", record.achieved_flop_per_sec.map(|per_sec| rate(per_sec, "FLOP/s")));
-    add("Memory planned", record.memory.planned_bytes.map(bytes));
-    add("Memory peak", record.memory.peak_bytes.map(bytes));
+    add(detail::ACHIEVED, record.achieved_flop_per_sec.map(|per_sec| rate(per_sec, "FLOP/s")));
+    add(detail::MEMORY_PLANNED, record.memory.planned_bytes.map(bytes));
+    add(detail::MEMORY_PEAK, record.memory.peak_bytes.map(bytes));
     add(
-        "Verification",
-        record.verification.as_ref().map(|check| {
-            let verdict = if check.passed { "passed" } else { "failed" };
-            let error = check.error.map(|error| format!(", error {error:.1e}")).unwrap_or_default();
-            format!("{verdict}{error}, tolerance {:.0e}", check.tolerance)
-        }),
+        detail::VERIFICATION,
+        record.verification.as_ref().map(|check| text::verification(check.passed, check.error, check.tolerance)),
     );
     if let Some(telemetry) = &record.telemetry {
-        add("Core clock", telemetry.clock_mhz.map(|clock| format!("{} MHz", three_digits(clock))));
-        add("Power", telemetry.power_watt.map(|power| format!("{} W", three_digits(power))));
-        add("Temperature", telemetry.temperature_celsius.map(|temperature| format!("{temperature:.0} °C")));
-        add("Utilization", telemetry.utilization.map(|share| format!("{:.0} %", share * 100.0)));
+        add(detail::CORE_CLOCK, telemetry.clock_mhz.map(|clock| format!("{} MHz", three_digits(clock))));
+        add(detail::POWER, telemetry.power_watt.map(|power| format!("{} W", three_digits(power))));
+        add(detail::TEMPERATURE, telemetry.temperature_celsius.map(|temperature| format!("{temperature:.0} °C")));
+        add(detail::UTILIZATION, telemetry.utilization.map(|share| format!("{:.0} %", share * 100.0)));
         for (reason, share) in &telemetry.throttled {
-            add("Held down by", Some(format!("{reason}, {:.0} % of the time", share * 100.0)));
+            add(detail::THROTTLED, Some(text::throttled(reason, *share)));
         }
     }
-    add("Tuning", record.tuning_ms.map(|ms| format!("{} ms", three_digits(ms))));
-    add("Device", device.map(|device| device.name.clone()));
-    add("Driver", device.and_then(|device| device.driver.clone()));
-    add("Engine", Some(text::engine(record.engine).to_owned()));
+    add(detail::TUNING, record.tuning_ms.map(|ms| format!("{} ms", three_digits(ms))));
+    add(detail::DEVICE, device.map(|device| device.name.clone()));
+    add(detail::DRIVER, device.and_then(|device| device.driver.clone()));
+    add(detail::ENGINE, Some(text::engine(record.engine).to_owned()));
     for (library, version) in &record.libraries {
-        add("Library", Some(format!("{library} {version}")));
+        add(detail::LIBRARY, Some(format!("{library} {version}")));
     }
-    add("From", Some(source.name.to_owned()));
-    add("Started", Some(record.started.clone()));
-    add("Definition", Some(record.definition.clone()));
-    add("Kernels", (!record.kernels.is_empty()).then(|| record.kernels.join("\n")));
+    add(detail::FROM, Some(source.name.to_owned()));
+    add(detail::STARTED, Some(record.started.clone()));
+    add(detail::DEFINITION, Some(record.definition.clone()));
+    add(detail::KERNELS, (!record.kernels.is_empty()).then(|| record.kernels.join("\n")));
     lines
-}
-
-const fn clock(clock: Clock) -> &'static str {
-    match clock {
-        Clock::Device => "device",
-        Clock::Host => "host",
-    }
 }

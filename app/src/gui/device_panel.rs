@@ -32,6 +32,9 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
             }
         }
     }
+    if state.devices.has_only_processor() {
+        ui.label(egui::RichText::new(text::ONLY_PROCESSOR).small().weak());
+    }
     if state.devices.has_software() {
         let mut is_allowed = state.devices.is_software_allowed;
         let allow = ui.checkbox(&mut is_allowed, text::ALLOW_SOFTWARE).on_hover_text(text::ALLOW_SOFTWARE_HINT);
@@ -66,19 +69,24 @@ fn choice_ui(ui: &mut egui::Ui, state: &State, index: usize, choice: &Choice, ac
     if response.changed() {
         actions.push(Action::ChooseDevice { index, is_chosen });
     }
-    ui.indent(("device", index), |ui| {
+    let is_software = device.kind == DeviceKind::Software;
+    let line = choice.listing.unavailable.clone().unwrap_or_else(|| summary(device));
+    if line.is_empty() && !is_software {
+        return;
+    }
+    ui.scope(|ui| {
+        ui.spacing_mut().interact_size.y = 0.0;
+        ui.spacing_mut().item_spacing.x = theme::GRID;
         ui.horizontal_wrapped(|ui| {
-            ui.spacing_mut().item_spacing.x = theme::GRID;
-            if device.kind == DeviceKind::Software {
+            // Below the name, not below its box.
+            ui.add_space(ui.spacing().icon_width + ui.spacing().icon_spacing);
+            if is_software {
                 badge_ui(ui, text::SOFTWARE, ui.visuals().error_fg_color);
             }
             if choice.listing.unavailable.is_some() {
                 badge_ui(ui, text::UNAVAILABLE, ui.visuals().warn_fg_color);
             }
-            let line = choice.listing.unavailable.clone().unwrap_or_else(|| summary(device));
-            if !line.is_empty() {
-                ui.label(egui::RichText::new(line).small().weak());
-            }
+            ui.label(egui::RichText::new(line).small().weak());
         });
     });
 }
@@ -106,20 +114,21 @@ fn describe(device: &Device) -> String {
 
 fn run_ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
     let refusal = state.run_refusal();
-    for suite in Suite::ALL {
-        let label = text::run_suite(suite);
-        let button = if suite == Suite::Quick { theme::primary_button(ui, label) } else { egui::Button::new(label) };
-        let button = button.min_size(egui::vec2(ui.available_width(), 0.0));
-        let response = ui.add_enabled(refusal.is_none(), button).on_hover_text(text::suite_hint(suite));
-        if response.on_disabled_hover_text(refusal.unwrap_or_default()).clicked() {
-            actions.push(Action::RunSuite(suite));
+    ui.vertical_centered_justified(|ui| {
+        for suite in Suite::ALL {
+            let label = text::run_suite(suite);
+            let button =
+                if suite == Suite::Quick { theme::primary_button(ui, label) } else { egui::Button::new(label) };
+            let response = ui.add_enabled(refusal.is_none(), button).on_hover_text(text::suite_hint(suite));
+            if response.on_disabled_hover_text(refusal.unwrap_or_default()).clicked() {
+                actions.push(Action::RunSuite(suite));
+            }
         }
-    }
-    let button = egui::Button::new(text::CUSTOM).min_size(egui::vec2(ui.available_width(), 0.0));
-    let response = ui.add_enabled(refusal.is_none(), button);
-    if response.on_disabled_hover_text(refusal.unwrap_or_default()).clicked() {
-        actions.push(Action::OpenCustom);
-    }
+        let response = ui.add_enabled(refusal.is_none(), egui::Button::new(text::CUSTOM));
+        if response.on_disabled_hover_text(refusal.unwrap_or_default()).clicked() {
+            actions.push(Action::OpenCustom);
+        }
+    });
     if let Some(reason) = refusal {
         ui.label(egui::RichText::new(reason).small().weak());
     }

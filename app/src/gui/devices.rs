@@ -65,6 +65,14 @@ impl Devices {
         self.choices().iter().any(|choice| choice.listing.device.kind == DeviceKind::Software)
     }
 
+    /// Whether the processor is all that can be measured here.
+    pub fn has_only_processor(&self) -> bool {
+        let mut usable = self.choices().iter().filter(|choice| choice.listing.unavailable.is_none());
+        let kind = |choice: &Choice| choice.listing.device.kind;
+        usable.clone().any(|choice| kind(choice) == DeviceKind::Cpu)
+            && usable.all(|choice| matches!(kind(choice), DeviceKind::Cpu | DeviceKind::Software))
+    }
+
     /// Why a device can't be chosen; absent when it can.
     pub fn refusal<'a>(&self, choice: &'a Choice) -> Option<&'a str> {
         if let Some(reason) = &choice.listing.unavailable {
@@ -167,6 +175,17 @@ pub(crate) mod tests {
             let ids: Vec<_> = listings.iter().map(|listing| listing.device.id.clone()).collect();
             assert_eq!(chosen(&Devices::found(listings)), expected, "{ids:?}");
         }
+    }
+
+    #[test]
+    fn a_machine_without_gpu_is_told_from_one_with() {
+        let (cpu, soft) = (listing("cpu", DeviceKind::Cpu), listing("llvmpipe", DeviceKind::Software));
+        let gpu = listing("nvidia", DeviceKind::Discrete);
+        let broken = Listing { unavailable: Some("the device was lost".into()), ..gpu.clone() };
+        assert!(Devices::found(vec![cpu.clone(), soft.clone()]).has_only_processor());
+        assert!(Devices::found(vec![cpu.clone(), broken]).has_only_processor());
+        assert!(!Devices::found(vec![cpu, gpu]).has_only_processor());
+        assert!(!Devices::found(vec![soft]).has_only_processor());
     }
 
     #[test]

@@ -79,10 +79,10 @@ impl Library {
     }
 
     /// Takes what came of reading a file; one that was removed in the meantime is left out.
-    pub fn finish_loading(&mut self, path: &Path, result: Result<Loaded, String>) {
+    pub fn finish_loading(&mut self, path: &Path, result: Result<Box<Loaded>, String>) {
         if let Some(entry) = self.entry_mut(path) {
             entry.content = match result {
-                Ok(loaded) => Content::Loaded(Box::new(loaded)),
+                Ok(loaded) => Content::Loaded(loaded),
                 Err(reason) => Content::Failed(reason),
             };
             self.assign_colors();
@@ -161,8 +161,8 @@ mod tests {
     use super::*;
     use crate::chart::throughput::tests::{device, file, ok};
 
-    fn loaded(records: Vec<Record>) -> Result<Loaded, String> {
-        Ok(Loaded { file: file(records), notes: Vec::new(), n_left_out: 0 })
+    fn loaded(records: Vec<Record>) -> Result<Box<Loaded>, String> {
+        Ok(Box::new(Loaded { file: file(records), notes: Vec::new(), n_left_out: 0 }))
     }
 
     fn color_of(library: &Library, id: usize) -> usize {

@@ -7,7 +7,7 @@ use eframe::egui;
 use super::action::Action;
 use super::library::{Content, Entry, THIS_MACHINE};
 use super::state::State;
-use super::{text, theme};
+use super::{chart_view, text, theme};
 use crate::chart::series::{Series, Source, SourceId};
 
 pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
@@ -85,13 +85,13 @@ fn series_ui(ui: &mut egui::Ui, state: &State, source: &Source<'_>, actions: &mu
 }
 
 /// The color of a series; hollow where it is not shown.
-pub(super) fn chip_ui(ui: &mut egui::Ui, state: &State, series: &Series, is_shown: bool) {
+fn chip_ui(ui: &mut egui::Ui, state: &State, series: &Series, is_shown: bool) {
     let (rect, _) = ui.allocate_exact_size(egui::Vec2::splat(3.0 * theme::GRID), egui::Sense::hover());
-    let color = theme::series_color(state.library.color(series), ui.visuals().dark_mode);
+    let paint = chart_view::paint_of(ui, state, series);
     if is_shown {
-        ui.painter().rect_filled(rect, 2.0, color);
+        paint.bar(ui, rect);
     } else {
-        let stroke = egui::Stroke::new(1.5, color);
+        let stroke = egui::Stroke::new(1.5, paint.color);
         ui.painter().rect_stroke(rect, 2.0, stroke, egui::StrokeKind::Inside);
     }
 }

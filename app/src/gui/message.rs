@@ -23,7 +23,7 @@ pub enum Message {
         /// The file.
         path: PathBuf,
         /// Its content.
-        result: Result<Loaded, String>,
+        result: Result<Box<Loaded>, String>,
     },
     /// The user picked files to add.
     PickedFiles(Vec<PathBuf>),

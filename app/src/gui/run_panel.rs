@@ -1,5 +1,6 @@
 //! The queue of runs while it is measured: what runs, how far it is, what comes next and what came of the rest.
 
+use compute::bench::spec::RunSpec;
 use eframe::egui;
 
 use super::action::Action;
@@ -45,7 +46,7 @@ fn current_ui(ui: &mut egui::Ui, progress: &Progress) {
     if let Some(current) = &progress.current
         && let Some(spec) = progress.specs.get(current.index)
     {
-        ui.label(text::run(spec));
+        ui.label(run_name(progress, spec));
         ui.add(egui::Label::new(egui::RichText::new(phase(progress, current)).weak()).truncate());
     } else {
         ui.weak(if progress.is_cancelled { text::CANCELLING } else { text::STARTING });
@@ -67,7 +68,13 @@ fn bar_ui(ui: &mut egui::Ui, state: &State, progress: &Progress) {
     ui.horizontal(|ui| {
         let left = progress.time_left(state.now).map_or_else(|| text::TIME_LEFT_UNKNOWN.to_owned(), text::time_left);
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-            ui.add_sized([40.0 * theme::GRID, 0.0], egui::Label::new(egui::RichText::new(left).small()));
+            // Of fixed width, so that the bar's length does not follow the words.
+            let size = egui::vec2(36.0 * theme::GRID, ui.spacing().interact_size.y);
+            let layout = egui::Layout::right_to_left(egui::Align::Center);
+            ui.allocate_ui_with_layout(size, layout, |ui| {
+                ui.set_min_width(size.x);
+                ui.label(egui::RichText::new(left).small());
+            });
             let bar = egui::ProgressBar::new(progress.fraction()).desired_height(2.0 * theme::GRID).corner_radius(4);
             let response = ui.add(bar.desired_width(ui.available_width()));
             let value = f64::from(progress.fraction());
@@ -81,6 +88,9 @@ fn bar_ui(ui: &mut egui::Ui, state: &State, progress: &Progress) {
 }
 
 fn finished_ui(ui: &mut egui::Ui, progress: &Progress) {
+    if progress.n_ended() == 0 {
+        return;
+    }
     ui.label(egui::RichText::new(text::FINISHED_RUNS).small().weak());
     let ended =
         progress.specs.iter().zip(&progress.outcomes).filter_map(|(spec, outcome)| Some((spec, outcome.as_ref()?)));
@@ -92,7 +102,7 @@ fn finished_ui(ui: &mut egui::Ui, progress: &Progress) {
             Outcome::Recorded { status, reason, .. } => (text::mark(*status).to_owned(), reason.as_deref()),
             Outcome::Skipped(reason) => (text::SKIPPED.to_owned(), Some(reason.as_str())),
         };
-        let line = egui::RichText::new(format!("{}: {said}", text::run(spec))).small();
+        let line = egui::RichText::new(format!("{}: {said}", run_name(progress, spec))).small();
         let response = ui.add(egui::Label::new(line).truncate());
         if let Some(reason) = reason {
             response.on_hover_text(reason);
@@ -101,12 +111,21 @@ fn finished_ui(ui: &mut egui::Ui, progress: &Progress) {
 }
 
 fn waiting_ui(ui: &mut egui::Ui, progress: &Progress) {
+    if progress.waiting().next().is_none() {
+        return;
+    }
     ui.label(egui::RichText::new(text::NEXT_RUNS).small().weak());
     for spec in progress.waiting().take(NAMED_RUNS) {
-        ui.add(egui::Label::new(egui::RichText::new(text::run(spec)).small()).truncate());
+        ui.add(egui::Label::new(egui::RichText::new(run_name(progress, spec)).small()).truncate());
     }
     let rest = progress.waiting().count().saturating_sub(NAMED_RUNS);
     if rest > 0 {
         ui.label(egui::RichText::new(text::more(rest)).small().weak());
     }
+}
+
+/// A run; with its device where the queue has several.
+fn run_name(progress: &Progress, spec: &RunSpec) -> String {
+    let is_one_device = progress.specs.iter().all(|other| (&other.device, other.engine) == (&spec.device, spec.engine));
+    if is_one_device { text::run(spec) } else { text::run_on(spec) }
 }

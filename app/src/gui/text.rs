@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use compute::bench::record::Status;
+use compute::bench::record::{Clock, Status};
 use compute::bench::spec::RunSpec;
 use compute::bench::suite::Suite;
 use compute::engine::EngineKind;
@@ -27,6 +27,7 @@ pub(crate) const SAVED_IN_MEMORY: &str = "Results are only in memory";
 // Devices.
 pub(crate) const LOOKING: &str = "Looking for GPUs…";
 pub(crate) const NO_DEVICE: &str = "No device was found.";
+pub(crate) const ONLY_PROCESSOR: &str = "No GPU can be used here, so the reference on the processor is. It is slow.";
 pub(crate) const LOOK_AGAIN: &str = "Look again";
 pub(crate) const SOFTWARE: &str = "software";
 pub(crate) const UNAVAILABLE: &str = "unavailable";
@@ -99,6 +100,10 @@ pub(crate) const NOTHING_SHOWN: &str =
 pub(crate) const DETAILS: &str = "Details";
 pub(crate) const CLOSE_DETAILS: &str = "Close details";
 
+// File dialogs.
+pub(crate) const RESULT_FILES: &str = "Batchmark results";
+pub(crate) const ALL_FILES: &str = "All files";
+
 // Questions.
 pub(crate) const CLOSE_WHILE_RUNNING: &str = "Runs are still going.";
 pub(crate) const CLOSE_WHILE_RUNNING_TEXT: &str =
@@ -110,6 +115,41 @@ pub(crate) const KEEP_OPEN: &str = "Keep open";
 pub(crate) const SAVE_TITLE: &str = "Save results";
 pub(crate) const SAVE_PATH: &str = "Path to save to";
 pub(crate) const SAVE: &str = "Save";
+
+/// Labels of a record's details.
+pub(crate) mod detail {
+    pub(crate) const MODEL: &str = "Model";
+    pub(crate) const PASS: &str = "Pass";
+    pub(crate) const PRECISION: &str = "Precision";
+    pub(crate) const MINIBATCH: &str = "Minibatch";
+    pub(crate) const OUTCOME: &str = "Outcome";
+    pub(crate) const THROUGHPUT: &str = "Throughput";
+    pub(crate) const MEDIAN: &str = "Median";
+    pub(crate) const INTERVAL: &str = "95% confidence";
+    pub(crate) const PERCENTILES: &str = "5% to 95%";
+    pub(crate) const MEAN: &str = "Mean ± std. dev.";
+    pub(crate) const ITERATIONS: &str = "Iterations";
+    pub(crate) const CLOCK: &str = "Clock";
+    pub(crate) const DRIFT: &str = "Drift";
+    pub(crate) const ACHIEVED: &str = "Achieved";
+    pub(crate) const MEMORY_PLANNED: &str = "Memory planned";
+    pub(crate) const MEMORY_PEAK: &str = "Memory peak";
+    pub(crate) const VERIFICATION: &str = "Verification";
+    pub(crate) const CORE_CLOCK: &str = "Core clock";
+    pub(crate) const POWER: &str = "Power";
+    pub(crate) const TEMPERATURE: &str = "Temperature";
+    pub(crate) const UTILIZATION: &str = "Utilization";
+    pub(crate) const THROTTLED: &str = "Held down by";
+    pub(crate) const TUNING: &str = "Tuning";
+    pub(crate) const DEVICE: &str = "Device";
+    pub(crate) const DRIVER: &str = "Driver";
+    pub(crate) const ENGINE: &str = "Engine";
+    pub(crate) const LIBRARY: &str = "Library";
+    pub(crate) const FROM: &str = "From";
+    pub(crate) const STARTED: &str = "Started";
+    pub(crate) const DEFINITION: &str = "Definition";
+    pub(crate) const KERNELS: &str = "Kernels";
+}
 
 /// Label of the button that starts a suite.
 pub(crate) const fn run_suite(suite: Suite) -> &'static str {
@@ -229,6 +269,11 @@ pub(crate) fn run(spec: &RunSpec) -> String {
     format!("{} · {} · {} · minibatch {}", spec.model, pass(spec.pass), spec.precision, spec.minibatch)
 }
 
+/// A run and what it runs on.
+pub(crate) fn run_on(spec: &RunSpec) -> String {
+    format!("{} · {} · {}", run(spec), spec.device, engine(spec.engine))
+}
+
 pub(crate) fn run_place(place: usize, of: usize) -> String {
     format!("Run {place} of {of}")
 }
@@ -292,6 +337,27 @@ pub(crate) fn remove_file(name: &str) -> String {
 
 pub(crate) fn dismiss(text: &str) -> String {
     format!("Dismiss: {text}")
+}
+
+pub(crate) fn verification(is_passed: bool, error: Option<f64>, tolerance: f64) -> String {
+    let verdict = if is_passed { "passed" } else { "failed" };
+    let error = error.map(|error| format!(", error {error:.1e}")).unwrap_or_default();
+    format!("{verdict}{error}, tolerance {tolerance:.0e}")
+}
+
+pub(crate) fn range_ms(low: f64, high: f64) -> String {
+    format!("{} to {} ms", full(low), full(high))
+}
+
+pub(crate) fn throttled(reason: &str, share: f64) -> String {
+    format!("{reason}, {:.0} % of the time", share * 100.0)
+}
+
+pub(crate) const fn clock(clock: Clock) -> &'static str {
+    match clock {
+        Clock::Device => "device",
+        Clock::Host => "host",
+    }
 }
 
 /// A start that could not open a window.

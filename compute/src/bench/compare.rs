@@ -216,30 +216,34 @@ fn row(
     Row { key, outcomes }
 }
 
+/// What two models have in common where their achieved FLOP/s can be put into proportion.
+type Configuration = (Pass, Precision, usize);
+
 /// Models of one pass, precision and minibatch whose achieved FLOP/s can't all be right.
 fn implausible(records: &[&Record]) -> Vec<String> {
-    let mut extremes: BTreeMap<(Pass, Precision, usize), [(f64, &str); 2]> = BTreeMap::new();
+    let mut alike: BTreeMap<Configuration, Vec<(f64, &Record)>> = BTreeMap::new();
     for record in records {
-        let Some(rate) = record.achieved_flop_per_sec else { continue };
-        let own = (rate, record.model.as_str());
-        let [low, high] = extremes.entry((record.pass, record.precision, record.minibatch)).or_insert([own; 2]);
-        if rate < low.0 {
-            *low = own;
-        }
-        if rate > high.0 {
-            *high = own;
+        if let Some(rate) = record.achieved_flop_per_sec {
+            alike.entry((record.pass, record.precision, record.minibatch)).or_default().push((rate, record));
         }
     }
-    let doubtful = extremes.into_iter().filter(|(_, [low, high])| high.0 > IMPLAUSIBLE_FACTOR * low.0);
-    let say = |((pass, precision, minibatch), [low, high]): ((Pass, Precision, usize), [(f64, &str); 2])| {
-        let factor = high.0 / low.0;
-        format!(
-            "{} achieves {factor:.0} times the FLOP/s of {} ({pass}, {precision}, minibatch {minibatch}), \
-             which is implausible",
-            high.1, low.1
-        )
-    };
-    doubtful.map(say).collect()
+    let mut found = Vec::new();
+    for ((pass, precision, minibatch), group) in alike {
+        let by_rate = |a: &&(f64, &Record), b: &&(f64, &Record)| a.0.total_cmp(&b.0);
+        let (low, high) = (group.iter().min_by(by_rate), group.iter().max_by(by_rate));
+        if let (Some((low_rate, low)), Some((high_rate, high))) = (low, high)
+            && *high_rate > IMPLAUSIBLE_FACTOR * low_rate
+        {
+            found.push(format!(
+                "{} achieves {:.0} times the FLOP/s of {} ({pass}, {precision}, minibatch {minibatch}), \
+                 which is implausible",
+                high.model,
+                high_rate / low_rate,
+                low.model
+            ));
+        }
+    }
+    found
 }
 
 fn dedup(sentences: &mut Vec<String>) {

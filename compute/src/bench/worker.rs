@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::io::{self, BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use super::event::{Event, Request};
@@ -21,56 +21,56 @@ use crate::engine;
 /// What the system reports of either stream; a line that is no request is one too, since the other side then speaks
 /// another language.
 pub fn serve(input: impl BufRead, output: impl Write) -> io::Result<()> {
-    answer(input.lines(), output, &AtomicBool::new(false))
+    answer(input.lines(), output, &AtomicUsize::new(0))
 }
 
-/// [`serve`] on the standard streams of a process that exists for nothing else: when the input ends while a run is being
-/// measured, the process exits at once, so that no worker outlives its supervisor.
+/// [`serve`] on the standard streams of a process that exists for nothing else: when the input ends before every request
+/// is answered, the process exits at once, so that no worker outlives its supervisor.
 ///
 /// # Errors
 /// As [`serve`].
 pub fn serve_process() -> io::Result<()> {
-    let busy = Arc::new(AtomicBool::new(false));
+    let unanswered = Arc::new(AtomicUsize::new(0));
     let (sender, lines) = mpsc::channel();
     std::thread::spawn({
-        let busy = Arc::clone(&busy);
+        let unanswered = Arc::clone(&unanswered);
         move || {
             for line in io::stdin().lines() {
+                unanswered.fetch_add(1, Ordering::SeqCst);
                 let ended = line.is_err();
                 if sender.send(line).is_err() || ended {
                     break;
                 }
             }
-            if busy.load(Ordering::SeqCst) {
+            if unanswered.load(Ordering::SeqCst) > 0 {
                 std::process::exit(1);
             }
         }
     });
-    answer(lines.into_iter(), io::stdout().lock(), &busy)
+    answer(lines.into_iter(), io::stdout().lock(), &unanswered)
 }
 
 fn answer(
     lines: impl Iterator<Item = io::Result<String>>,
     mut output: impl Write,
-    busy: &AtomicBool,
+    unanswered: &AtomicUsize,
 ) -> io::Result<()> {
     let mut history = History::default();
     send(&mut output, &Event::Ready { version: env!("CARGO_PKG_VERSION").to_owned() })?;
     for line in lines {
         let line = line?;
-        if line.trim().is_empty() {
-            continue;
-        }
-        let request = serde_json::from_str(&line)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("not a request: {error}")))?;
-        busy.store(true, Ordering::SeqCst);
-        match request {
-            Request::Devices { script } => {
-                send(&mut output, &Event::Devices { listings: engine::listings(script.as_ref()) })?;
+        if !line.trim().is_empty() {
+            let request = serde_json::from_str(&line)
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("not a request: {error}")))?;
+            match request {
+                Request::Devices { script } => {
+                    send(&mut output, &Event::Devices { listings: engine::listings(script.as_ref()) })?;
+                }
+                Request::Run { spec } => run(&spec, &mut history, &mut output)?,
             }
-            Request::Run { spec } => run(&spec, &mut history, &mut output)?,
         }
-        busy.store(false, Ordering::SeqCst);
+        // Only [`serve_process`] counts; elsewhere this wraps around unseen.
+        unanswered.fetch_sub(1, Ordering::SeqCst);
     }
     Ok(())
 }

@@ -45,7 +45,9 @@ const FIELDS: [Field; 36] = [
         e.record.memory.planned_bytes.map_or(Cell::Empty, Cell::Count)
     }),
     ("peak_bytes", Some(("peak (GiB)", GIBI)), |e| e.record.memory.peak_bytes.map_or(Cell::Empty, Cell::Count)),
-    ("verification_error", Some(("error", 1.0)), |e| e.record.verification.as_ref().and_then(|v| v.error).into()),
+    ("verification_error", Some(("verification error", 1.0)), |e| {
+        e.record.verification.as_ref().and_then(|v| v.error).into()
+    }),
     ("verification_tolerance", None, |e| e.record.verification.as_ref().map(|v| v.tolerance).into()),
     ("clock_mhz", None, |e| telemetry(e, |t| t.clock_mhz)),
     ("utilization", None, |e| telemetry(e, |t| t.utilization)),

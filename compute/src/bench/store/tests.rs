@@ -1,3 +1,5 @@
+mod schema;
+
 use std::fs;
 use std::io::Write as _;
 use std::thread;

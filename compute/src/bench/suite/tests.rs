@@ -23,6 +23,9 @@ fn broken(mut listing: Listing) -> Listing {
     listing
 }
 
+/// Devices there are, engines and devices named, devices chosen, and what is said.
+type Choice<'a> = (Vec<Listing>, &'a [EngineKind], &'a [&'a str], &'a [&'a str], &'a str);
+
 /// R26: the discrete GPU is preferred; R27: a software adapter is never chosen silently.
 #[test]
 fn the_best_device_is_chosen_and_anything_else_is_explained() {
@@ -31,7 +34,7 @@ fn the_best_device_is_chosen_and_anything_else_is_explained() {
     let software = || wgsl("llvmpipe", DeviceKind::Software);
     let (cpu_engine, wgsl_engine) = ([EngineKind::Cpu], [EngineKind::Wgsl]);
     let both = [EngineKind::Wgsl, EngineKind::Cpu];
-    let cases: [(Vec<Listing>, &[EngineKind], &[&str], &[&str], &str); 13] = [
+    let cases: [Choice<'_>; 13] = [
         (vec![integrated(), discrete(), cpu()], &[], &[], &["dgpu"], ""),
         (vec![integrated(), broken(discrete()), cpu()], &[], &[], &["igpu"], ""),
         (vec![software(), cpu()], &[], &[], &["cpu"], "the llvmpipe is a software adapter"),

@@ -28,14 +28,19 @@ fn any_quantity_that_is_off_fails_and_is_named() {
     let good = Answer {
         logits: vec![1.0, -2.0, 3.0],
         loss: Some(0.5),
-        gradients: vec![("conv1.weight".to_owned(), 4.0), ("conv1.bias".to_owned(), 0.0)],
+        gradients: vec![
+            ("conv1.weight".to_owned(), 4.0),
+            ("conv1.bias".to_owned(), 0.0),
+            ("conv2.weight".to_owned(), 2.0),
+        ],
     };
     let changed = |change: fn(&mut Answer)| {
         let mut answer = good.clone();
         change(&mut answer);
         answer
     };
-    let cases: [(&str, Answer, Option<&str>); 8] = [
+    let tolerance = Tolerance { outputs: 1e-4, gradients: 6.5e-3, gradient: 1e-2 };
+    let cases: [(&str, Answer, Option<&str>); 9] = [
         ("equal", good.clone(), None),
         ("close", changed(|a| a.logits[0] = 1.000_01), None),
         ("logits", changed(|a| a.logits[1] = 2.0), Some("differs")),
@@ -43,10 +48,12 @@ fn any_quantity_that_is_off_fails_and_is_named() {
         ("logits", changed(|a| a.logits.truncate(2)), Some("not finite")),
         ("loss", changed(|a| a.loss = None), Some("not finite")),
         ("conv1.weight", changed(|a| a.gradients[0].1 = 3.9), Some("differs")),
+        // Each is within the tolerance of one.
+        ("gradients", changed(|a| (a.gradients[0].1, a.gradients[2].1) = (4.036, 2.018)), Some("differs")),
         ("conv1.bias", changed(|a| a.gradients[1].1 = 0.1), Some("not finite")),
     ];
     for (name, answer, expected) in cases {
-        let verification = compare(&answer, &good, 1e-4);
+        let verification = compare(&answer, &good, tolerance);
         let failure = failure(&verification);
         assert_eq!(verification.passed, expected.is_none(), "{name}: {verification:?}");
         if let Some(expected) = expected {
