@@ -1,8 +1,8 @@
 //! Compute shaders through wgpu, on any GPU that Vulkan, DX12, Metal or OpenGL reaches.
 //!
 //! [`adapter`] finds the devices, [`device`] opens one. Loading a plan turns each step into launches ([`lower`] and the
-//! file of the step's operation), compiles their kernels from `shaders/` ([`pipeline`]) and allocates the plan's slots;
-//! [`session`] runs them. [`layout`] says where elements lie, [`launch`] what a launch is.
+//! file of the step's operation), compiles their kernels from `shaders/` ([`pipeline`]) and allocates the plan's slots
+//! ([`load`]); [`session`] runs them. [`layout`] says where elements lie, [`launch`] what a launch is.
 
 mod adapter;
 mod average_pool;
@@ -16,6 +16,7 @@ mod error;
 mod header;
 mod launch;
 mod layout;
+mod load;
 mod lower;
 mod max_pool;
 mod pipeline;

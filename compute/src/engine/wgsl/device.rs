@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::adapter::{self, Found};
 use super::dispatch::Rates;
-use super::error::Faults;
+use super::error::{Faults, explain};
 use super::launch::Limits;
 use super::pipeline::{Pipeline, PipelineKey};
 use super::session::LoadedPlan;
@@ -143,7 +143,10 @@ impl Engine for WgslEngine {
                 reason: format!("{} in WGSL on {}", plan.precision, self.device.name),
             });
         }
-        Ok(Box::new(LoadedPlan::new(self, plan)?))
+        match LoadedPlan::new(self, plan) {
+            Ok(loaded) => Ok(Box::new(loaded)),
+            Err(error) => Err(explain(error, &self.faults, plan.bytes())),
+        }
     }
 }
 

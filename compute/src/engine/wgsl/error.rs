@@ -47,6 +47,21 @@ impl Faults {
     }
 }
 
+/// What a failure really was: whatever fails after the device is gone fails because of that, and a device that is lost
+/// for want of memory is out of memory.
+pub(super) fn explain(error: EngineError, faults: &Faults, requested_bytes: u64) -> EngineError {
+    let error = match faults.check() {
+        Err(lost @ EngineError::DeviceLost { .. }) => lost,
+        _ => error,
+    };
+    match error {
+        EngineError::DeviceLost { reason } if reason.to_lowercase().contains("memory") => {
+            EngineError::OutOfMemory { requested_bytes, what: format!("an iteration of the plan ({reason})") }
+        }
+        other => other,
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -84,5 +99,23 @@ fn typed(what: &str, requested_bytes: u64, error: wgpu::Error) -> EngineError {
         wgpu::Error::Validation { description, .. } | wgpu::Error::Internal { description, .. } => {
             EngineError::Failed { what: what.to_owned(), reason: description }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_after_a_loss_are_the_loss() {
+        let failed = EngineError::Failed { what: "reading".into(), reason: "invalid buffer".into() };
+        let faults = Faults::default();
+        assert_eq!(explain(failed.clone(), &faults, 7), failed);
+        faults.lose("unplugged");
+        faults.lose("and again");
+        assert_eq!(explain(failed.clone(), &faults, 7), EngineError::DeviceLost { reason: "unplugged".into() });
+        let faults = Faults::default();
+        faults.lose("Not enough memory left.");
+        assert!(matches!(explain(failed, &faults, 7), EngineError::OutOfMemory { requested_bytes: 7, .. }));
     }
 }

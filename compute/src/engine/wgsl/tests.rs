@@ -20,7 +20,8 @@ pub(super) fn engine() -> Option<WgslEngine> {
     let mut reasons = Vec::new();
     for found in adapter::found() {
         match device::open_found(found) {
-            Ok(engine) => return Some(engine),
+            Ok(engine) if engine.gpu.features().contains(wgpu::Features::SHADER_F16) => return Some(engine),
+            Ok(engine) => reasons.push(format!("{} has no f16, which the tests use", engine.device().name)),
             Err(error) => reasons.push(error.to_string()),
         }
     }
