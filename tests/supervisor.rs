@@ -1,7 +1,7 @@
 //! The supervisor with real worker processes: crashes, hangs, garbage, cancellation and kills at random.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
