@@ -81,19 +81,20 @@ impl Tolerance {
     ///
     /// Seen with the WGSL engine on Mesa's software Vulkan, November 2026, over AlexNet, GoogLeNet, ResNet-50 and
     /// ResNet-152: in inference 2·10⁻⁶ (f32) and 9·10⁻⁴ (f16); in training of ResNet-152 at 64 x 64 logits 2·10⁻⁵ (f32) and
-    /// 3·10⁻² (f16), all gradients 6·10⁻⁴ and 3·10⁻², the worst of them 3·10⁻³ and 0.21.
+    /// 3·10⁻² (f16), all gradients 6·10⁻⁴ and 3·10⁻², the worst of them 3·10⁻³ and 0.21. On an NVIDIA H200 over all eight
+    /// networks at their published size, the worst gradient was off by 4·10⁻³ (f32) and 0.12 (f16), both of ResNet-152.
     pub const fn of(precision: Precision, pass: Pass) -> Self {
         let outputs = match (precision, pass) {
             (Precision::F32, Pass::Forward) => 1e-4,
             (Precision::F32, Pass::ForwardBackward) => 1e-3,
             (Precision::F16 | Precision::Tf32, Pass::Forward) => 2e-2,
-            (Precision::F16 | Precision::Tf32, Pass::ForwardBackward) => 1e-1,
+            (Precision::F16 | Precision::Tf32, Pass::ForwardBackward) => 5e-2,
             (Precision::Bf16, Pass::Forward) => 5e-2,
             (Precision::Bf16, Pass::ForwardBackward) => 2e-1,
         };
         let (gradients, gradient) = match precision {
-            Precision::F32 => (1e-2, 3e-2),
-            Precision::F16 | Precision::Tf32 => (2e-1, 5e-1),
+            Precision::F32 => (3e-3, 1.5e-2),
+            Precision::F16 | Precision::Tf32 => (1e-1, 3e-1),
             Precision::Bf16 => (3e-1, 8e-1),
         };
         Self { outputs, gradients, gradient }
