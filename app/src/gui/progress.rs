@@ -128,8 +128,8 @@ impl Current {
         let within = self.of.filter(|of| *of > 0).map_or(0.0, |of| (self.iterations as f32 / of as f32).min(1.0));
         let (from, to) = match self.phase {
             None | Some(Phase::Open) => (0.0, 0.05),
-            Some(Phase::Load) => (0.05, 0.15),
-            Some(Phase::Verify) => (0.15, 0.25),
+            Some(Phase::Verify) => (0.05, 0.15),
+            Some(Phase::Load) => (0.15, 0.25),
             Some(Phase::WarmUp) => (0.25, 0.4),
             Some(Phase::Measure) => (0.4, 1.0),
         };
