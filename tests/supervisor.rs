@@ -12,8 +12,8 @@ use compute::bench::spec::{Bounds, RunSpec};
 use compute::bench::supervisor::{
     Cancel, SilenceLimits, SupervisorError, Update, WorkerCommand, list_devices, supervise,
 };
-use compute::engine::EngineKind;
 use compute::engine::fake::{Call, FaultKind, Script, StepTime};
+use compute::engine::{self, EngineKind};
 use compute::models::Model;
 use compute::plan::Pass;
 use compute::random;
@@ -194,6 +194,21 @@ fn listing_devices_is_bounded() {
     let error = listed(1000.0, 1).expect_err("too slow");
     assert!(matches!(error, SupervisorError::Worker(text) if text.contains("within 1.0 s")));
     assert!(begun.elapsed() < Duration::from_secs(30));
+}
+
+/// A driver that crashes while its devices are listed leaves the engines that need no driver.
+#[cfg(unix)]
+#[test]
+fn a_crash_while_listing_leaves_the_other_engines() {
+    let cpu = engine::listings(EngineKind::Cpu, None);
+    let ready = serde_json::json!({"event": "ready", "version": env!("CARGO_PKG_VERSION")});
+    let answer = serde_json::json!({"event": "devices", "engine": "cpu", "listings": cpu});
+    let script = format!("read request; echo '{ready}'; echo '{answer}'; kill -SEGV $$");
+    let worker = WorkerCommand { program: "sh".into(), arguments: vec!["-c".to_owned(), script] };
+    let listings = list_devices(&worker, Duration::from_secs(30), None).expect("one engine answered");
+    let [wgsl, found] = &listings[..] else { panic!("{listings:?}") };
+    assert_eq!((wgsl.engine, *found == cpu[0]), (EngineKind::Wgsl, true));
+    assert!(wgsl.unavailable.as_ref().is_some_and(|reason| reason.contains("signal")), "{wgsl:?}");
 }
 
 /// A worker whose supervisor is gone ends by itself, also in a run that hangs.

@@ -129,6 +129,14 @@ pub struct Listing {
     pub unavailable: Option<String>,
 }
 
+impl Listing {
+    /// In place of an engine's devices, where none could be found: why.
+    pub fn nothing(engine: EngineKind, reason: String) -> Self {
+        let device = Device { id: "none".to_owned(), name: "no device".to_owned(), ..Device::default() };
+        Self { engine, device, precisions: Vec::new(), unavailable: Some(reason) }
+    }
+}
+
 /// Why an engine did not do what it was asked.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum EngineError {
@@ -201,14 +209,13 @@ pub struct Memory {
     pub workspace_bytes: u64,
 }
 
-/// Every device of every engine; with a script, those of the fake engine alone.
-pub fn listings(script: Option<&fake::Script>) -> Vec<Listing> {
-    if let Some(script) = script {
-        return script.listings();
+/// Every device of an engine, or why there is none. The fake engine lists those of `script`, or of its default.
+pub fn listings(kind: EngineKind, script: Option<&fake::Script>) -> Vec<Listing> {
+    match kind {
+        EngineKind::Fake => script.cloned().unwrap_or_default().listings(),
+        EngineKind::Cpu => vec![cpu::listing()],
+        EngineKind::Wgsl => wgsl::listings(),
     }
-    let mut listings = wgsl::listings();
-    listings.push(cpu::listing());
-    listings
 }
 
 /// Opens a device by its [`Device::id`]. The fake engine plays `script`, or its default.

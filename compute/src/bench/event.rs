@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::record::Record;
 use super::spec::RunSpec;
-use crate::engine::{Device, Listing, fake};
+use crate::engine::{Device, EngineKind, Listing, fake};
 
 /// What a worker is asked; one line on its standard input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +23,14 @@ pub enum Request {
     },
 }
 
+impl Request {
+    /// Engines that a worker lists, in the order of its answers: those that can't crash first.
+    pub(super) fn engines_listed(has_script: bool) -> impl Iterator<Item = EngineKind> {
+        let engines: &[EngineKind] = if has_script { &[EngineKind::Fake] } else { &EngineKind::ALL };
+        engines.iter().rev().copied()
+    }
+}
+
 /// What a worker says; one line on its standard output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -32,9 +40,12 @@ pub enum Event {
         /// Version of the program, which must be the supervisor's.
         version: String,
     },
-    /// Answer to [`Request::Devices`].
+    /// Answer to [`Request::Devices`], once for each engine: a driver that crashes while it is asked takes with it what
+    /// was not said before.
     Devices {
-        /// The devices.
+        /// The engine.
+        engine: EngineKind,
+        /// Its devices, or why there are none.
         listings: Vec<Listing>,
     },
     /// A run has entered a phase.

@@ -94,6 +94,7 @@ fn attempt(
     record.memory.planned_bytes = Some(plan.bytes());
     let engine = engine::open(spec.engine, &spec.device, spec.script.as_ref())?;
     let device = device.insert(engine.device().clone());
+    telemetry::complete(device);
     record.libraries = engine.libraries();
     let monitor = Monitor::open(device);
     let free_bytes = match &spec.script {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::event::{Event, Phase, Request};
 use super::record::{Record, Status};
 use super::spec::RunSpec;
-use crate::engine::{Device, Listing, fake};
+use crate::engine::{Device, EngineKind, Listing, fake};
 use child::{Child, Heard};
 use patience::Patience;
 
@@ -167,7 +167,8 @@ pub fn supervise(
     supervisor.dismiss(true);
 }
 
-/// Lists every device of every engine, in a child process, since a driver can crash while it is asked.
+/// Lists every device of every engine, in a child process, since a driver can crash while it is asked. An engine that
+/// did not answer is listed with the reason, as long as another did.
 ///
 /// # Errors
 /// [`SupervisorError`] when the worker can't be started, crashes or is silent for `timeout`.
@@ -177,21 +178,33 @@ pub fn list_devices(
     script: Option<fake::Script>,
 ) -> Result<Vec<Listing>, SupervisorError> {
     let deadline = Instant::now() + timeout;
+    let mut silent: Vec<EngineKind> = Request::engines_listed(script.is_some()).collect();
+    let n_engines = silent.len();
     let mut child = Child::start(worker).map_err(SupervisorError::Worker)?;
-    let listings = child.send(&Request::Devices { script }).and_then(|()| {
-        loop {
-            match child.hear(deadline) {
-                Heard::Event(Event::Devices { listings }) => return Ok(listings),
-                Heard::Event(_) => {}
-                Heard::Nothing => {
-                    return Err(format!("the devices were not listed within {:.1} s", timeout.as_secs_f64()));
-                }
-                Heard::End(reason) => return Err(reason),
+    let mut failure = child.send(&Request::Devices { script }).err();
+    let mut found = Vec::new();
+    while failure.is_none() && !silent.is_empty() {
+        match child.hear(deadline) {
+            Heard::Event(Event::Devices { engine, mut listings }) => {
+                silent.retain(|kind| *kind != engine);
+                found.append(&mut listings);
             }
+            Heard::Event(_) => {}
+            Heard::Nothing => {
+                failure = Some(format!("the devices were not listed within {:.1} s", timeout.as_secs_f64()));
+            }
+            Heard::End(reason) => failure = Some(reason),
         }
-    });
-    child.end(listings.is_ok(), SilenceLimits::default().exit);
-    listings.map_err(SupervisorError::Worker)
+    }
+    child.end(failure.is_none(), SilenceLimits::default().exit);
+    if let Some(reason) = failure {
+        if silent.len() == n_engines {
+            return Err(SupervisorError::Worker(reason));
+        }
+        found.extend(silent.into_iter().map(|engine| Listing::nothing(engine, reason.clone())));
+    }
+    found.sort_by_key(|listing| listing.engine);
+    Ok(found)
 }
 
 /// How often a supervisor that hears nothing looks whether the run was cancelled.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use super::record::{Host, Telemetry};
 
-pub use nvml::{Monitor, Sampling};
+pub use nvml::{Monitor, Sampling, complete};
 pub use time::{now_utc, rfc3339};
 
 /// One reading of a device; what it does not report is absent.

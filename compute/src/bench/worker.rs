@@ -13,6 +13,7 @@ use super::event::{Event, Request};
 use super::measure::{History, measure};
 use super::record::Status;
 use super::spec::RunSpec;
+use super::telemetry;
 use crate::engine;
 
 /// Answers requests until the input ends or the output is closed.
@@ -64,7 +65,11 @@ fn answer(
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("not a request: {error}")))?;
             match request {
                 Request::Devices { script } => {
-                    send(&mut output, &Event::Devices { listings: engine::listings(script.as_ref()) })?;
+                    for engine in Request::engines_listed(script.is_some()) {
+                        let mut listings = engine::listings(engine, script.as_ref());
+                        listings.iter_mut().for_each(|listing| telemetry::complete(&mut listing.device));
+                        send(&mut output, &Event::Devices { engine, listings })?;
+                    }
                 }
                 Request::Run { spec } => run(&spec, &mut history, &mut output)?,
             }
@@ -177,7 +182,7 @@ mod tests {
         let request = Request::Devices { script: Some(Script::default()) };
         let (_, events) = answers(&serde_json::to_string(&request).unwrap());
         let expected: Vec<Listing> = vec![Script::default_listing()];
-        assert_eq!(events[1], Event::Devices { listings: expected });
+        assert_eq!(events[1], Event::Devices { engine: EngineKind::Fake, listings: expected });
     }
 
     #[test]

@@ -36,6 +36,14 @@ struct Identity {
     pci_address: Option<String>,
 }
 
+/// Adds what the library knows of a device and its engine does not: UUID and memory.
+pub fn complete(device: &mut Device) {
+    let Some(monitor) = Monitor::open(device) else { return };
+    let Ok(handle) = monitor.nvml.device_by_index(monitor.index) else { return };
+    device.uuid = device.uuid.take().or_else(|| handle.uuid().ok());
+    device.memory_bytes = device.memory_bytes.or_else(|| Some(handle.memory_info().ok()?.total));
+}
+
 impl Monitor {
     /// Finds `device` in the library; absent without the library or when the device is not in it.
     pub fn open(device: &Device) -> Option<Self> {

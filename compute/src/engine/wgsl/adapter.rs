@@ -33,9 +33,7 @@ struct Identity {
 pub(super) fn listings() -> Vec<Listing> {
     let found = found();
     if found.is_empty() {
-        let device = Device { id: "none".into(), name: "no GPU".into(), ..Device::default() };
-        let unavailable = Some(NOTHING_FOUND.into());
-        return vec![Listing { engine: EngineKind::Wgsl, device, precisions: Vec::new(), unavailable }];
+        return vec![Listing::nothing(EngineKind::Wgsl, NOTHING_FOUND.into())];
     }
     found.into_iter().map(listing).collect()
 }
