@@ -137,7 +137,11 @@ fn attempt(
         None => sampling.and_then(telemetry::Sampling::finish),
     };
     let samples = samples?;
-    record.notes.append(&mut timed.notes);
+    for note in timed.notes {
+        if !record.notes.contains(&note) {
+            record.notes.push(note);
+        }
+    }
     conclude(record, &plan, device, &samples)
 }
 

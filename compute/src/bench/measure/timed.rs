@@ -32,7 +32,7 @@ pub(super) struct Timed<'a> {
     bounds: Bounds,
     emit: &'a mut dyn FnMut(Event),
     begun_secs: f64,
-    /// Whether each batch is followed by a read, since the session does not wait for the device by itself.
+    /// Whether each iteration is followed by a read, since the session does not wait for the device by itself.
     reads_to_wait: bool,
     latest_secs: f64,
     warm_up_iterations: usize,
@@ -145,6 +145,8 @@ impl<'a> Timed<'a> {
             samples.device_ms.extend(timings.iter().filter_map(|timing| timing.device_secs).map(|secs| secs * 1e3));
             self.progress(samples.host_ms.len(), Some(asked));
         }
+        // Some remarks of a session come with its iterations.
+        self.notes.extend(self.session.notes());
         samples.first_window_ms = std::mem::take(&mut self.first_window_ms);
         samples.warm_up_iterations = self.warm_up_iterations;
         Ok(samples)
@@ -162,19 +164,24 @@ impl<'a> Timed<'a> {
     fn batch(&mut self, most: usize) -> Result<Vec<Timing>, Failure> {
         let fitting = (BATCH_SECS / self.latest_secs) as usize;
         let iterations = fitting.clamp(1, 10_000).min(most);
-        let begun = self.engine.now_secs();
-        let mut timings = self.run(iterations)?;
         if self.reads_to_wait {
-            let computed = self.engine.now_secs();
-            self.session.read(self.plan.logits)?;
-            let read_once = self.engine.now_secs();
-            self.session.read(self.plan.logits)?;
-            let read_secs = (self.engine.now_secs() - read_once).min(read_once - computed);
-            let host_secs = (read_once - begun - read_secs) / iterations as f64;
-            timings.iter_mut().for_each(|timing| timing.host_secs = host_secs);
-            self.latest_secs = host_secs;
+            // One by one: the mean of several, repeated, would look like times without scatter.
+            return (0..iterations).map(|_| self.read_iteration()).collect();
         }
-        Ok(timings)
+        self.run(iterations)
+    }
+
+    /// One iteration that is waited for by a read, whose own time does not count.
+    fn read_iteration(&mut self) -> Result<Timing, Failure> {
+        let begun = self.engine.now_secs();
+        let device_secs = self.run(1)?[0].device_secs;
+        let computed = self.engine.now_secs();
+        self.session.read(self.plan.logits)?;
+        let read_once = self.engine.now_secs();
+        self.session.read(self.plan.logits)?;
+        let read_secs = (self.engine.now_secs() - read_once).min(read_once - computed);
+        self.latest_secs = read_once - begun - read_secs;
+        Ok(Timing { device_secs, host_secs: self.latest_secs })
     }
 
     fn run(&mut self, iterations: usize) -> Result<Vec<Timing>, Failure> {
@@ -189,5 +196,75 @@ impl<'a> Timed<'a> {
         }
         self.latest_secs = latest;
         Ok(timings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Memory;
+    use crate::engine::fake::{Fake, Script, StepTime};
+    use crate::models::Model;
+    use crate::ops::BufferId;
+    use crate::plan::Pass;
+    use crate::shape::Precision;
+
+    /// A session that has something to say after its second iteration.
+    struct Late<'a> {
+        inner: Box<dyn Session + 'a>,
+        iterations: usize,
+    }
+
+    impl Session for Late<'_> {
+        fn write(&mut self, buffer: BufferId, values: &[f32]) -> Result<(), EngineError> {
+            self.inner.write(buffer, values)
+        }
+
+        fn run(&mut self, iterations: usize) -> Result<Vec<Timing>, EngineError> {
+            self.iterations += iterations;
+            self.inner.run(iterations)
+        }
+
+        fn read(&mut self, buffer: BufferId) -> Result<Vec<f32>, EngineError> {
+            self.inner.read(buffer)
+        }
+
+        fn memory(&self) -> Memory {
+            self.inner.memory()
+        }
+
+        fn kernels(&self) -> Vec<String> {
+            self.inner.kernels()
+        }
+
+        fn notes(&self) -> Vec<String> {
+            (self.iterations >= 2).then(|| "late".to_owned()).into_iter().collect()
+        }
+    }
+
+    fn measured(script: &Script) -> (Samples, Vec<String>) {
+        let engine = Fake::open(script, "fake-0").unwrap();
+        let graph = Model::Alexnet.graph();
+        let plan = Plan::new(&graph, Pass::Forward, Precision::F32, 2).unwrap();
+        let mut session = Late { inner: engine.load(&plan).unwrap(), iterations: 0 };
+        let emit = &mut |_| {};
+        let mut timed = Timed::new(&engine, &mut session, &plan, Bounds::default(), emit);
+        timed.first_iteration().unwrap();
+        timed.warm_up().unwrap();
+        (timed.measure().unwrap(), timed.notes)
+    }
+
+    #[test]
+    fn remarks_made_while_iterating_are_kept() {
+        assert_eq!(measured(&Script::default()).1, ["late"]);
+    }
+
+    /// R01: an engine that is waited for by reads has as many times as iterations, and not a batch's mean for each.
+    #[test]
+    fn iterations_that_are_waited_for_have_their_own_times() {
+        let step = StepTime::Constant { ms: 20.0 };
+        let (samples, _) = measured(&Script { returns_early: true, step, noise: 0.1, ..Script::default() });
+        let differing = samples.host_ms.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        assert!(differing + 5 > samples.host_ms.len(), "{:?}", samples.host_ms);
     }
 }

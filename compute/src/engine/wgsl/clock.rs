@@ -10,7 +10,8 @@ pub(super) struct Clock {
     queries: wgpu::QuerySet,
     resolved: wgpu::Buffer,
     staging: wgpu::Buffer,
-    period_nanos: f32,
+    /// Nanoseconds of one tick; tests make it wrong.
+    pub(super) period_nanos: f32,
 }
 
 impl Clock {

@@ -37,6 +37,9 @@ pub(super) struct Rates {
 /// Windows' two-second watchdog.
 const TARGET_SECS: f64 = 0.1;
 
+/// Time that no dispatch should exceed.
+const MOST_SECS: f64 = 0.2;
+
 impl Rates {
     /// Conservative assumption by the kind of device.
     pub(super) const fn assumed(kind: DeviceKind) -> Self {
@@ -64,6 +67,17 @@ impl Rates {
     }
 }
 
+/// What to say of the longest of some dispatches, by entry point and seconds, when it may be too long for a watchdog.
+pub(super) fn too_long<'a>(dispatches: impl Iterator<Item = (&'a str, f64)>) -> Option<String> {
+    let (entry, secs) = dispatches.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (secs > MOST_SECS).then(|| {
+        format!(
+            "one dispatch of {entry} is estimated to take {secs:.2} s: a driver that stops a device after two seconds, as \
+             on Windows, may do so under load; a smaller minibatch takes less"
+        )
+    })
+}
+
 /// Cuts launches that take `seconds` each into submissions that stay below the target where they can.
 pub(super) fn submissions(seconds: &[f64]) -> Vec<Range<usize>> {
     let mut cuts = Vec::new();
@@ -83,6 +97,7 @@ pub(super) fn submissions(seconds: &[f64]) -> Vec<Range<usize>> {
 mod tests {
     use super::*;
 
+    /// R30: one dimension ends at 4,194,240 elements.
     #[test]
     fn workgroups_fold_at_the_limit() {
         // 64 threads a workgroup: 4,194,240 elements are the last that fit into one dimension.
@@ -94,6 +109,16 @@ mod tests {
             assert!(u64::from(x) * u64::from(rows) < workgroups + u64::from(rows), "{elements} elements: {x}");
         }
         assert!(matches!(fold(1 << 33, 65_535), Err(EngineError::ExceedsDeviceLimit { .. })));
+    }
+
+    /// R25: work that turns out slower than assumed is told before a watchdog does.
+    #[test]
+    fn a_dispatch_that_takes_too_long_is_told() {
+        for (seconds, told) in [(vec![], None), (vec![0.1, 0.2], None), (vec![0.1, 0.35, 0.3], Some("0.35 s"))] {
+            let note = too_long(seconds.iter().map(|&secs| ("conv2d_forward", secs)));
+            assert_eq!(note.is_some(), told.is_some(), "{note:?}");
+            assert!(note.is_none_or(|note| note.contains(told.unwrap()) && note.contains("conv2d_forward")));
+        }
     }
 
     #[test]

@@ -59,6 +59,7 @@ impl<'a> LoadedPlan<'a> {
             kernels: Vec::new(),
             notes: Vec::new(),
             iterations_done: 0,
+            is_calibrated: false,
         };
         session.clear()?;
         session.bind(&launches)?;
@@ -116,7 +117,7 @@ impl<'a> LoadedPlan<'a> {
             if !self.kernels.contains(&name) {
                 self.kernels.push(name);
             }
-            self.dispatches.push(Dispatch { pipeline, bindings, x, y });
+            self.dispatches.push(Dispatch { pipeline, bindings, x, y, entry });
         }
         Ok(())
     }

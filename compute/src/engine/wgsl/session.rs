@@ -1,7 +1,7 @@
 //! A plan resident on a device: its buffers, its dispatches, and the running of them. [`super::load`] makes one.
 
 use std::collections::VecDeque;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,14 +12,14 @@ use super::load::allocate;
 use super::pipeline::Pipeline;
 use super::transfer::Blocks;
 use super::{dispatch, timestamp};
-use crate::engine::{EngineError, Memory, Session, Timing};
+use crate::engine::{DeviceKind, Engine, EngineError, Memory, Session, Timing};
 use crate::ops::BufferId;
 use crate::plan::Buffer;
 
 /// Iterations that may be queued before the host waits for the first of them.
 const QUEUE_DEPTH: usize = 3;
-/// The iteration whose times are looked at.
-const CALIBRATION_ITERATIONS: u64 = 2;
+/// The iterations whose times are looked at, until the device's clock agrees with the host's.
+const CALIBRATION_ITERATIONS: RangeInclusive<u64> = 2..=4;
 /// Bytes of one piece of an upload or a download.
 const TRANSFER_BYTES: usize = 32 << 20;
 
@@ -39,6 +39,8 @@ pub(super) struct LoadedPlan<'a> {
     pub(super) kernels: Vec<String>,
     pub(super) notes: Vec<String>,
     pub(super) iterations_done: u64,
+    /// Whether it is settled which clock is used and how the work is cut into submissions.
+    pub(super) is_calibrated: bool,
 }
 
 /// One launch bound to its pipeline and buffers.
@@ -47,6 +49,8 @@ pub(super) struct Dispatch {
     pub(super) bindings: wgpu::BindGroup,
     pub(super) x: u32,
     pub(super) y: u32,
+    /// Entry point of its kernel.
+    pub(super) entry: &'static str,
 }
 
 impl LoadedPlan<'_> {
@@ -78,7 +82,8 @@ impl LoadedPlan<'_> {
     }
 
     /// Runs one iteration by itself; from the second on its times decide whether the device's clock is used and how the
-    /// work is cut into submissions. The first holds what drivers put off until a kernel is used.
+    /// work is cut into submissions. The first holds what drivers put off until a kernel is used. The clock is given up
+    /// only when it disagrees with the host's several times: a host that was held up once says nothing about it.
     fn run_alone(&mut self) -> Result<Timing, EngineError> {
         let start = Instant::now();
         let commands = self.encode(0);
@@ -88,21 +93,39 @@ impl LoadedPlan<'_> {
         let wait_secs = submitted.elapsed().as_secs_f64();
         let host_secs = start.elapsed().as_secs_f64();
         self.iterations_done += 1;
+        if !CALIBRATION_ITERATIONS.contains(&self.iterations_done) {
+            return Ok(Timing { device_secs: None, host_secs });
+        }
         let mut device_secs = None;
-        if self.iterations_done == CALIBRATION_ITERATIONS {
-            if let Some(clock) = &self.clock {
-                device_secs = clock.read(self.engine, 1)?[0];
-                if let Some(reason) = timestamp::mistrust(device_secs.unwrap_or(0.0), wait_secs) {
+        self.is_calibrated = true;
+        if let Some(clock) = &self.clock {
+            device_secs = clock.read(self.engine, 1)?[0];
+            if let Some(reason) = timestamp::mistrust(device_secs.unwrap_or(0.0), wait_secs) {
+                device_secs = None;
+                self.is_calibrated = self.iterations_done == *CALIBRATION_ITERATIONS.end();
+                if self.is_calibrated {
                     self.notes.push(reason);
-                    (self.clock, device_secs) = (None, None);
+                    self.clock = None;
                 }
             }
-            let assumed: f64 = self.seconds.iter().sum();
-            let factor = device_secs.unwrap_or(wait_secs) / assumed.max(1e-9);
-            self.seconds.iter_mut().for_each(|secs| *secs *= factor);
-            self.submissions = dispatch::submissions(&self.seconds);
+        }
+        if self.is_calibrated {
+            self.scale(device_secs.unwrap_or(wait_secs));
         }
         Ok(Timing { device_secs, host_secs })
+    }
+
+    /// Learns that one iteration takes `total_secs`.
+    fn scale(&mut self, total_secs: f64) {
+        let assumed: f64 = self.seconds.iter().sum();
+        let factor = total_secs / assumed.max(1e-9);
+        self.seconds.iter_mut().for_each(|secs| *secs *= factor);
+        self.submissions = dispatch::submissions(&self.seconds);
+        // No watchdog stops the processor.
+        if self.engine.device().kind != DeviceKind::Software {
+            let entries = self.dispatches.iter().map(|dispatch| dispatch.entry);
+            self.notes.extend(dispatch::too_long(entries.zip(self.seconds.iter().copied())));
+        }
     }
 
     /// Runs `count` iterations without a wait between them.
@@ -148,10 +171,13 @@ impl LoadedPlan<'_> {
         self.engine.faults.check()?;
         let mut timings = Vec::with_capacity(iterations);
         while timings.len() < iterations {
-            if self.iterations_done < CALIBRATION_ITERATIONS {
-                timings.push(self.run_alone()?);
+            if self.is_calibrated {
+                // Without the device's clock only an iteration that is waited for has a time of its own; the mean of a
+                // queue, repeated, would look like times without scatter.
+                let most = if self.clock.is_some() { Clock::ITERATIONS } else { 1 };
+                timings.extend(self.run_queued((iterations - timings.len()).min(most))?);
             } else {
-                timings.extend(self.run_queued((iterations - timings.len()).min(Clock::ITERATIONS))?);
+                timings.push(self.run_alone()?);
             }
         }
         Ok(timings)

@@ -3,7 +3,8 @@
 use super::{Sketch, engine};
 use crate::engine::wgsl::device;
 use crate::engine::wgsl::device::WgslEngine;
-use crate::engine::{DeviceKind, Engine, EngineError};
+use crate::engine::wgsl::session::LoadedPlan;
+use crate::engine::{DeviceKind, Engine, EngineError, Session};
 use crate::models::Model;
 use crate::ops::average_pool;
 use crate::plan::{Contents, Pass, Plan, Step};
@@ -38,6 +39,34 @@ fn every_iteration_has_a_time() {
     assert_eq!(software, engine.device().kind == DeviceKind::Software);
     let memory = session.memory();
     assert!(memory.peak_bytes > memory.workspace_bytes + 2 * 4 * 9 * 4);
+}
+
+/// Without the device's clock no two iterations share a time, as the parts of a queue would.
+#[test]
+fn without_a_clock_each_iteration_has_its_own_time() {
+    let Some(engine) = engine() else { return };
+    let sketch = small();
+    let mut session = LoadedPlan::new(&engine, sketch.plan()).unwrap();
+    session.clock = None;
+    session.run(4).unwrap();
+    let timings = session.run(20).unwrap();
+    assert!(timings.iter().all(|timing| timing.device_secs.is_none()));
+    assert!(timings.windows(2).any(|pair| pair[0].host_secs != pair[1].host_secs), "{timings:?}");
+}
+
+#[test]
+fn a_clock_that_is_wrong_several_times_is_given_up_with_a_note() {
+    let Some(engine) = engine() else { return };
+    let sketch = small();
+    let mut session = LoadedPlan::new(&engine, sketch.plan()).unwrap();
+    let Some(clock) = &mut session.clock else { return };
+    clock.period_nanos = 0.0;
+    let has_note = |session: &LoadedPlan| session.notes().iter().any(|note| note.contains("clock is not used"));
+    session.run(3).unwrap();
+    assert!(session.clock.is_some() && !has_note(&session), "{:?}", session.notes());
+    session.run(1).unwrap();
+    assert!(session.clock.is_none() && has_note(&session), "{:?}", session.notes());
+    assert!(session.run(3).unwrap().iter().all(|timing| timing.device_secs.is_none()));
 }
 
 #[test]
