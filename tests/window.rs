@@ -2,20 +2,23 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use batchmark::gui::Window;
+use batchmark::gui::background::Background;
+use batchmark::gui::drawing::DrawingFaults;
 use batchmark::gui::message::Message;
 use batchmark::gui::state::State;
 use compute::bench::event::Phase;
 use compute::bench::record::ResultFile;
 use compute::bench::spec::{Bounds, RunSpec};
 use compute::bench::store::Loaded;
-use compute::bench::supervisor::Update;
+use compute::bench::supervisor::{Update, WorkerCommand};
 use compute::engine::{Device, DeviceKind, EngineKind, Listing};
 use compute::models::Model;
 use compute::plan::Pass;
 use compute::shape::Precision;
-use eframe::egui;
+use eframe::{egui, wgpu};
 use egui_kittest::kittest::{NodeT as _, Queryable as _};
 use egui_kittest::{Harness, HarnessBuilder, SnapshotOptions};
 use serde_json::{Value, json};
@@ -146,6 +149,34 @@ fn a_window_opens_before_any_device_was_found() {
     assert!(window.query_by_label("Looking for GPUs…").is_none());
 }
 
+/// R32: devices that take long to be listed do not hold up the window.
+#[cfg(unix)]
+#[test]
+fn the_first_frame_does_not_wait_for_devices() {
+    const DELAY: Duration = Duration::from_secs(10);
+    // A worker that says nothing while the folder is there, for the delay at most.
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let script = "i=0; while [ -e \"$0\" ] && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done";
+    let arguments = vec!["-c".into(), script.into(), folder.path().to_string_lossy().into_owned()];
+    let worker = WorkerCommand { program: "sh".into(), arguments };
+
+    let began = Instant::now();
+    let mut window = Harness::builder().with_size(SIZE).build_eframe(|context| {
+        Window::new(&context.egui_ctx, Background::new(context.egui_ctx.clone(), worker, None), Vec::new())
+    });
+    window.step();
+    window.get_by_label("Looking for GPUs…");
+    assert!(began.elapsed() < DELAY, "the first frame took {:?}", began.elapsed());
+
+    drop(folder);
+    while window.query_by_label_contains("Devices could not be listed").is_none() {
+        assert!(began.elapsed() < 6 * DELAY, "the end of the worker goes unnoticed");
+        std::thread::sleep(Duration::from_millis(20));
+        window.step();
+    }
+}
+
+/// R27: a software adapter is marked and not chosen. R26: what is chosen is in sight, and can be another.
 #[test]
 fn devices_are_listed_with_what_is_wrong_with_them() {
     let mut window = open(State::default());
@@ -165,6 +196,18 @@ fn devices_are_listed_with_what_is_wrong_with_them() {
     window.get_all_by_label("No device is chosen.").next().expect("the reason is said");
 }
 
+/// R26: of several GPUs the one with its own memory is chosen, whatever the system lists first.
+#[test]
+fn the_discrete_gpu_is_chosen_to_begin_with() {
+    let mut window = open(State::default());
+    let found = vec![listing("UHD 630", DeviceKind::Integrated), listing("GTX 1660", DeviceKind::Discrete)];
+    receive(&mut window, Message::Devices(Ok(found)));
+    let toggled = |name: &str| window.get_by_label(name).accesskit_node().toggled();
+    assert_eq!(toggled("GTX 1660 · WGSL"), Some(egui::accesskit::Toggled::True));
+    assert_eq!(toggled("UHD 630 · WGSL"), Some(egui::accesskit::Toggled::False));
+}
+
+/// R27: software Vulkan is no GPU unless the user says so.
 #[test]
 fn a_software_adapter_alone_runs_only_when_it_is_allowed() {
     let mut window = open(State::default());
@@ -273,6 +316,51 @@ fn closing_while_a_run_is_going_asks_once() {
     assert!(!commands.contains(&egui::ViewportCommand::CancelClose), "it is asked once, not twice");
 }
 
+/// A window on a device of its own, which it is told about.
+fn open_on_device(state: State) -> (Harness<'static, Window>, wgpu::Device) {
+    let mut device = None;
+    let mut window = Harness::builder().with_size(SIZE).wgpu().build_eframe(|context| {
+        let drawing = DrawingFaults::default();
+        let render = context.wgpu_render_state.as_ref().expect("the harness draws with wgpu");
+        drawing.watch(&render.device, &context.egui_ctx);
+        device = Some(render.device.clone());
+        Window::with_state(&context.egui_ctx, state).drawn_by(drawing)
+    });
+    window.run();
+    (window, device.expect("the window was made"))
+}
+
+/// R37: an error of the device that draws the window is shown, once, and ends nothing.
+#[test]
+fn an_error_while_drawing_is_shown() {
+    let (mut window, device) = open_on_device(with_files());
+    let broken =
+        wgpu::BufferDescriptor { label: None, size: 3, usage: wgpu::BufferUsages::empty(), mapped_at_creation: true };
+    for _ in 0..2 {
+        // No buffer is without a use; without a handler this panics.
+        drop(device.create_buffer(&broken));
+        window.run();
+    }
+    window.get_by_label_contains("Dismiss: The window could not be drawn in full").click();
+    window.run();
+    drop(device.create_buffer(&broken));
+    window.run();
+    assert!(window.query_by_label_contains("could not be drawn in full").is_none(), "once is enough");
+    window.get_by_label("lab.json");
+}
+
+/// R37: a lost device closes the window without a question, which nobody could see.
+#[test]
+fn a_lost_device_closes_the_window() {
+    let (mut window, device) = open_on_device(running());
+    device.destroy();
+    device.poll(wgpu::PollType::Poll).expect("a lost device can be asked");
+    window.step();
+    let commands = &window.output().viewport_output[&egui::ViewportId::ROOT].commands;
+    assert!(commands.contains(&egui::ViewportCommand::Close), "{commands:?}");
+    assert!(window.query_by_label("Run quick test").is_none(), "there is nothing to draw it with");
+}
+
 #[test]
 fn a_failed_file_says_why_and_the_others_load() {
     let mut window = open(with_files());
@@ -329,7 +417,7 @@ fn a_window_with_nothing_going_on_comes_to_rest() {
     let mut window = open(with_files());
     window.run();
     let output = &window.output().viewport_output[&egui::ViewportId::ROOT];
-    assert!(output.repaint_delay > std::time::Duration::from_secs(3600), "{:?}", output.repaint_delay);
+    assert!(output.repaint_delay > Duration::from_secs(3600), "{:?}", output.repaint_delay);
 }
 
 #[test]

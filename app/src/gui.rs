@@ -9,6 +9,7 @@ pub mod action;
 pub mod background;
 pub mod custom;
 pub mod devices;
+pub mod drawing;
 pub mod library;
 pub mod message;
 pub mod progress;
@@ -37,20 +38,28 @@ use eframe::egui;
 
 use action::{Action, Effect};
 use background::Background;
+use drawing::DrawingFaults;
 use message::Message;
 use state::State;
 
 /// Opens the window with `files` in its library and returns when it is closed.
 ///
 /// # Errors
-/// When the window can't be opened, in words for the user; a dialog has said it where there is one.
+/// When the window can't be opened or could not go on, in words for the user; of the first a dialog has said it where
+/// there is one.
 pub fn run(files: Vec<PathBuf>) -> anyhow::Result<()> {
     let program = std::env::current_exe().context("the program's own path is not known")?;
     let worker = WorkerCommand { program, arguments: vec!["worker".to_owned()] };
-    start::open(Box::new(move |context| {
+    let faults = DrawingFaults::default();
+    let drawing = faults.clone();
+    let app: eframe::AppCreator<'_> = Box::new(move |context| {
+        if let Some(render) = &context.wgpu_render_state {
+            drawing.watch(&render.device, &context.egui_ctx);
+        }
         let background = Background::new(context.egui_ctx.clone(), worker, results_folder());
-        Ok(Box::new(Window::new(&context.egui_ctx, background, files)))
-    }))
+        Ok(Box::new(Window::new(&context.egui_ctx, background, files).drawn_by(drawing)))
+    });
+    start::open(&faults, app)
 }
 
 /// Where results go by themselves; absent when this system names no such place.
@@ -64,6 +73,8 @@ pub struct Window {
     state: State,
     background: Option<Background>,
     actions: Vec<Action>,
+    drawing: DrawingFaults,
+    is_drawing_error_told: bool,
     began: Instant,
 }
 
@@ -79,7 +90,21 @@ impl Window {
     /// A window that shows `state` and has nothing beside it; for tests.
     pub fn with_state(context: &egui::Context, state: State) -> Self {
         theme::install(context);
-        Self { state, background: None, actions: Vec::new(), began: Instant::now() }
+        Self {
+            state,
+            background: None,
+            actions: Vec::new(),
+            drawing: DrawingFaults::default(),
+            is_drawing_error_told: false,
+            began: Instant::now(),
+        }
+    }
+
+    /// The window, told by `drawing` what goes wrong with the device that draws it.
+    #[must_use]
+    pub fn drawn_by(mut self, drawing: DrawingFaults) -> Self {
+        self.drawing = drawing;
+        self
     }
 
     /// What is shown.
@@ -99,6 +124,19 @@ impl Window {
         let effects = self.state.apply(action);
         self.perform(context, effects);
         self.state.refresh();
+    }
+
+    /// Tells of what has gone wrong with drawing, once.
+    fn take_drawing_faults(&mut self, context: &egui::Context) {
+        if let Some(reason) = self.drawing.error().filter(|_| !self.is_drawing_error_told) {
+            let effects = self.state.receive(Message::DrawingFailed(reason.to_owned()));
+            self.is_drawing_error_told = true;
+            self.perform(context, effects);
+        }
+        if self.drawing.loss().is_some() {
+            let effects = self.state.receive(Message::DrawingLost);
+            self.perform(context, effects);
+        }
     }
 
     fn perform(&mut self, context: &egui::Context, effects: Vec<Effect>) {
@@ -123,6 +161,7 @@ impl eframe::App for Window {
             let effects = self.state.receive(message);
             self.perform(context, effects);
         }
+        self.take_drawing_faults(context);
         let (dropped, wants_to_close) = context.input(|input| {
             let dropped: Vec<PathBuf> = input.raw.dropped_files.iter().map(|file| file.path().to_owned()).collect();
             (dropped, input.viewport().close_requested())
@@ -141,6 +180,10 @@ impl eframe::App for Window {
     }
 
     fn ui(&mut self, ui: &mut egui::Ui, _frame: &mut eframe::Frame) {
+        if self.drawing.loss().is_some() {
+            // With nothing to upload, the last frame does not fail on the lost device.
+            return;
+        }
         let (state, actions) = (&self.state, &mut self.actions);
         toolbar::ui(ui, state, actions);
         run_panel::ui(ui, state, actions);

@@ -43,6 +43,10 @@ pub enum Message {
     SaveFailed(String),
     /// Something in the background stopped unexpectedly.
     Broken(String),
+    /// The window could not be drawn in full, and why.
+    DrawingFailed(String),
+    /// The device that draws the window was lost.
+    DrawingLost,
 }
 
 impl State {
@@ -80,6 +84,12 @@ impl State {
                 self.notify(NoticeKind::SaveProblem, text::not_saved(&reason));
             }
             Message::Broken(what) => self.notify(NoticeKind::Problem, text::broken(&what)),
+            Message::DrawingFailed(reason) => self.notify(NoticeKind::Problem, text::drawing_failed(&reason)),
+            Message::DrawingLost => {
+                // A question could not be drawn.
+                self.is_closing = true;
+                return vec![Effect::Close];
+            }
         }
         Vec::new()
     }

@@ -10,30 +10,40 @@ use std::time::{Duration, Instant};
 
 use eframe::egui;
 
+use super::drawing::DrawingFaults;
 use super::text;
 
 /// A dialog program that ends sooner with a failure has shown nothing.
 const DIALOG_FAILS_WITHIN: Duration = Duration::from_millis(400);
 
-/// Opens the window and returns when it is closed.
+/// Opens the window and returns when it is closed; `faults` are those of the device that draws it.
 ///
 /// # Errors
-/// Why it could not be opened, in words for the user; a dialog has said it where there is one.
-pub(super) fn open(app: eframe::AppCreator<'_>) -> anyhow::Result<()> {
+/// Why it could not be opened or go on, in words for the user; of the first a dialog has said it where there is one.
+pub(super) fn open(faults: &DrawingFaults, app: eframe::AppCreator<'_>) -> anyhow::Result<()> {
     let is_open = Arc::new(AtomicBool::new(false));
     let opening = Arc::clone(&is_open);
+    let drawing = faults.clone();
     let previous_hook = std::panic::take_hook();
     // What a panic says is told below; a trace on the terminal would hide it.
     std::panic::set_hook(Box::new(|_| {}));
     let result = catch_unwind(AssertUnwindSafe(|| {
         let app: eframe::AppCreator<'_> = Box::new(move |context| {
             // From here on a panic is a fault of the program, not of the start.
-            std::panic::set_hook(previous_hook);
+            std::panic::set_hook(Box::new(move |panic| {
+                // What a lost device makes of the frame under way is no fault of the program; the loss is told below.
+                if drawing.loss().is_none() {
+                    previous_hook(panic);
+                }
+            }));
             opening.store(true, Ordering::Relaxed);
             app(context)
         });
         eframe::run_native(text::TITLE, options(), app)
     }));
+    if let Some(reason) = faults.loss() {
+        return Err(anyhow::anyhow!(text::window_stopped(&text::drawing_lost(reason))));
+    }
     let reason = match result {
         Ok(Ok(())) => return Ok(()),
         Ok(Err(error)) => error.to_string(),

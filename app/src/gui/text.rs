@@ -323,6 +323,10 @@ pub(crate) fn broken(what: &str) -> String {
     format!("A part of the program stopped unexpectedly: {what}.")
 }
 
+pub(crate) fn drawing_failed(reason: &str) -> String {
+    format!("The window could not be drawn in full; runs go on and are saved. The system says: {reason}")
+}
+
 pub(crate) fn saved_at(path: &Path) -> String {
     format!("Saved to {}", path.display())
 }
@@ -366,6 +370,11 @@ pub(crate) fn no_window(reason: &str) -> String {
         "Batchmark could not open its window: {reason}\n\n\
          It can measure without a window; on a terminal, type:\n    batchmark run --suite quick"
     )
+}
+
+/// A window whose device was lost.
+pub(crate) fn drawing_lost(reason: &str) -> String {
+    format!("the device that draws it was lost ({reason})")
 }
 
 /// A window that was open and could not go on.
