@@ -61,6 +61,7 @@ fn saved(folder: &Path) -> Option<ResultFile> {
     store::load(&file).ok().map(|loaded| loaded.file)
 }
 
+/// R34: a window that is minimized or covered draws nothing.
 #[test]
 fn runs_are_saved_although_nobody_looks_at_the_window() {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
