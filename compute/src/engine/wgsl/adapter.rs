@@ -9,6 +9,9 @@ use crate::shape::Precision;
 const NOTHING_FOUND: &str = "no Vulkan, DX12, Metal or OpenGL adapter was found; install your GPU's driver (on Linux \
                              also the Vulkan loader, package libvulkan1)";
 
+/// Said of an adapter that is seen only when wgpu is asked for those it hides.
+const NONCONFORMANT: &str = "its driver does not claim to conform to Vulkan, so its results could not be trusted";
+
 /// An adapter and what is known of it without opening it.
 pub(super) struct Found {
     /// The adapter.
@@ -40,12 +43,22 @@ pub(super) fn listings() -> Vec<Listing> {
 
 fn listing(found: Found) -> Listing {
     let precisions = precisions(found.adapter.features());
-    let unavailable = found.problem.or_else(|| {
+    listed(found.device, precisions, found.problem, || {
         pollster::block_on(found.adapter.request_device(&descriptor(&found.adapter)))
             .err()
-            .map(|error| format!("it can't be opened: {error}"))
-    });
-    Listing { engine: EngineKind::Wgsl, device: found.device, precisions, unavailable }
+            .map(|error| error.to_string())
+    })
+}
+
+/// Listing of a device with a known problem; one without is tried by `opening`, which returns the driver's refusal.
+fn listed(
+    device: Device,
+    precisions: Vec<Precision>,
+    problem: Option<String>,
+    opening: impl FnOnce() -> Option<String>,
+) -> Listing {
+    let unavailable = problem.or_else(|| opening().map(|error| format!("it can't be opened: {error}")));
+    Listing { engine: EngineKind::Wgsl, device, precisions, unavailable }
 }
 
 /// Precisions that a device with these features computes.
@@ -86,15 +99,11 @@ pub(super) fn found() -> Vec<Found> {
         });
         for (idx, adapter) in pollster::block_on(instance.enumerate_adapters(backends)).into_iter().enumerate() {
             let identity = identity(&adapter.get_info());
-            if reached(&seen, &identity) {
+            let hidden = !flags.is_empty();
+            if reached(&seen, &identity, hidden) {
                 continue;
             }
-            let hidden = !flags.is_empty();
-            let problem = if hidden {
-                Some("its driver does not claim to conform to Vulkan, so its results could not be trusted".into())
-            } else {
-                missing(&adapter)
-            };
+            let problem = if hidden { Some(NONCONFORMANT.into()) } else { missing(&adapter) };
             let device = describe(&adapter, &identity, idx, hidden);
             seen.push(identity);
             all.push(Found { adapter, device, problem });
@@ -128,23 +137,35 @@ fn is_software(kind: wgpu::DeviceType, name: &str) -> bool {
         || ["llvmpipe", "softpipe", "swiftshader", "basic render"].iter().any(|known| name.contains(known))
 }
 
-/// Whether an adapter is one of those seen, through another interface (or, with the same interface, in another search).
-fn reached(seen: &[Identity], new: &Identity) -> bool {
+/// Whether an adapter is one of those seen, through another interface or, in the search for what is `hidden`, through
+/// the same.
+fn reached(seen: &[Identity], new: &Identity, hidden: bool) -> bool {
     seen.iter().any(|old| match (&old.pci_address, &new.pci_address) {
         (Some(a), Some(b)) => a == b,
-        // The same interface without addresses shows a device once a search: equal names are several devices there,
-        // and the second search of Vulkan repeats all of the first.
-        _ if old.backend == new.backend => old == new && new.backend == wgpu::Backend::Vulkan,
-        _ => same_name(&old.name, &new.name),
+        // One search shows a device once: equal adapters are several cards, though only one processor. The search for
+        // what is hidden repeats what was seen.
+        _ if old.backend == new.backend => old == new && (hidden || new.kind == DeviceKind::Software),
+        _ => same_vendor(old.vendor, new.vendor) && same_name(&old.name, &new.name),
     })
+}
+
+/// Whether two PCI vendor numbers may be one maker's. An interface that knows none states zero, or Mesa's.
+fn same_vendor(a: u32, b: u32) -> bool {
+    a == b || [a, b].iter().any(|number| [0, MESA].contains(number))
 }
 
 /// Whether two interfaces name one device: `NVIDIA H200` and `NVIDIA H200/PCIe/SSE2`, or
 /// `AMD Radeon RX 6800 (RADV NAVI21)` and `AMD Radeon RX 6800 (radeonsi, navi21)`.
 fn same_name(a: &str, b: &str) -> bool {
-    let stem = |name: &str| name.split(['(', '/']).next().unwrap_or_default().trim().to_lowercase();
     let (a, b) = (stem(a), stem(b));
-    !a.is_empty() && !b.is_empty() && (a.contains(&b) || b.contains(&a))
+    !a.is_empty() && a == b
+}
+
+/// A device's name without marks, the driver in parentheses, and what OpenGL puts around it.
+fn stem(name: &str) -> String {
+    let name = name.to_lowercase().replace("(r)", " ").replace("(tm)", " ");
+    let name = name.split(['(', '/']).next().unwrap_or_default();
+    name.split_whitespace().skip_while(|&word| word == "mesa").collect::<Vec<_>>().join(" ")
 }
 
 /// What the kernels need and the adapter lacks.
@@ -201,9 +222,12 @@ const fn api(backend: wgpu::Backend) -> &'static str {
     }
 }
 
+/// Mesa's number in Vulkan's registry.
+const MESA: u32 = 0x1_0005;
+
 /// Name behind a PCI vendor number.
 ///
-/// Source: the PCI-SIG list of members; `0x10005` is Mesa's in Vulkan's registry.
+/// Source: the PCI-SIG list of members.
 const fn vendor(number: u32) -> Option<&'static str> {
     match number {
         0x1002 => Some("AMD"),
@@ -214,7 +238,7 @@ const fn vendor(number: u32) -> Option<&'static str> {
         0x1414 => Some("Microsoft"),
         0x5143 => Some("Qualcomm"),
         0x8086 => Some("Intel"),
-        0x1_0005 => Some("Mesa"),
+        MESA => Some("Mesa"),
         _ => None,
     }
 }
@@ -241,7 +265,7 @@ mod tests {
         wgpu::AdapterInfo {
             name: name.into(),
             device_pci_bus_id: pci.into(),
-            vendor: 0x10de,
+            vendor: 0,
             ..wgpu::AdapterInfo::new(kind, backend)
         }
     }
@@ -252,7 +276,7 @@ mod tests {
         let mut listed = Vec::new();
         for (idx, &(backend, kind, name, pci)) in adapters.iter().enumerate() {
             let identity = identity(&info(backend, kind, name, pci));
-            if !reached(&seen, &identity) {
+            if !reached(&seen, &identity, false) {
                 listed.push((identifier(&identity, idx, false), identity.kind));
                 seen.push(identity);
             }
@@ -283,6 +307,15 @@ mod tests {
             ],
             &[("0000:18:00.0", DeviceKind::Discrete), ("0000:2a:00.0", DeviceKind::Discrete)],
         );
+        // The same without addresses, and again through another interface.
+        check(
+            &[
+                (Dx12, DiscreteGpu, "NVIDIA H200", ""),
+                (Dx12, DiscreteGpu, "NVIDIA H200", ""),
+                (Gl, Other, "NVIDIA H200/PCIe/SSE2", ""),
+            ],
+            &[("dx12-0", DeviceKind::Discrete), ("dx12-1", DeviceKind::Discrete)],
+        );
         // Software in every disguise.
         check(
             &[
@@ -293,5 +326,47 @@ mod tests {
             ],
             &[("vulkan-0", DeviceKind::Software), ("dx12-2", DeviceKind::Software), ("vulkan-3", DeviceKind::Software)],
         );
+    }
+
+    #[test]
+    fn interfaces_that_name_one_device_are_told_from_those_that_name_two() {
+        for (a, b, same) in [
+            ("NVIDIA H200", "NVIDIA H200/PCIe/SSE2", true),
+            ("AMD Radeon RX 6800 (RADV NAVI21)", "AMD Radeon RX 6800 (radeonsi, navi21, LLVM 15.0.6)", true),
+            ("Intel(R) UHD Graphics 620 (KBL GT2)", "Mesa Intel(R) UHD Graphics 620 (KBL GT2)", true),
+            ("AMD Radeon(TM) Graphics", "AMD Radeon (TM) Graphics", true),
+            ("Intel(R) UHD Graphics", "Intel(R) Arc(TM) A770 Graphics", false),
+            ("AMD Radeon(TM) Graphics", "AMD Radeon RX 6800", false),
+            ("NVIDIA GeForce RTX 3060", "NVIDIA GeForce RTX 3060 Ti", false),
+            ("", "", false),
+        ] {
+            assert_eq!((same_name(a, b), same_name(b, a)), (same, same), "{a:?} and {b:?}");
+        }
+        for (a, b, same) in [(0x10de, 0x10de, true), (0, 0x10de, true), (MESA, 0x1002, true), (0x1002, 0x10de, false)] {
+            assert_eq!((same_vendor(a, b), same_vendor(b, a)), (same, same), "{a:#x} and {b:#x}");
+        }
+    }
+
+    /// R28: what only the search for hidden adapters shows is listed with the reason; what was seen is not repeated.
+    #[test]
+    fn a_hidden_adapter_is_listed_with_its_reason() {
+        use wgpu::Backend::Vulkan;
+        use wgpu::DeviceType::{Cpu, DiscreteGpu};
+        let software = identity(&info(Vulkan, Cpu, "llvmpipe (LLVM 15.0.6, 256 bits)", ""));
+        let gpu = identity(&info(Vulkan, DiscreteGpu, "AMD Radeon RX 6800 (RADV NAVI21)", ""));
+        let seen = [software.clone()];
+        assert!(reached(&seen, &software, true));
+        assert!(!reached(&seen, &gpu, true));
+        let id = identifier(&gpu, 1, true);
+        assert_eq!(id, "vulkan-hidden-1");
+        let device = || Device { id: id.clone(), name: gpu.name.clone(), ..Device::default() };
+        let listing = listed(device(), vec![Precision::F32], Some(NONCONFORMANT.into()), || panic!("it was opened"));
+        assert_eq!(listing.device.name, gpu.name);
+        assert!(listing.unavailable.is_some_and(|reason| reason.contains("conform")));
+        // One without a problem is listed as what opening it gives.
+        let tried =
+            |refusal: Option<&str>| listed(device(), Vec::new(), None, || refusal.map(str::to_owned)).unavailable;
+        assert_eq!(tried(None), None);
+        assert!(tried(Some("too old")).is_some_and(|reason| reason.contains("too old")));
     }
 }
