@@ -47,11 +47,15 @@ impl Faults {
     }
 }
 
-/// What a failure really was: whatever fails after the device is gone fails because of that, and a device that is lost
-/// for want of memory is out of memory.
+/// What a failure really was: whatever fails after the device is gone or out of memory fails because of that, and a
+/// device that is lost for want of memory is out of memory.
 pub(super) fn explain(error: EngineError, faults: &Faults, requested_bytes: u64) -> EngineError {
     let error = match faults.check() {
         Err(lost @ EngineError::DeviceLost { .. }) => lost,
+        // What arrives by callback does not know how much was asked for.
+        Err(EngineError::OutOfMemory { what, .. }) if !matches!(error, EngineError::OutOfMemory { .. }) => {
+            EngineError::OutOfMemory { requested_bytes, what }
+        }
         _ => error,
     };
     match error {
@@ -117,5 +121,19 @@ mod tests {
         let faults = Faults::default();
         faults.lose("Not enough memory left.");
         assert!(matches!(explain(failed, &faults, 7), EngineError::OutOfMemory { requested_bytes: 7, .. }));
+    }
+
+    #[test]
+    fn failures_for_want_of_memory_are_that() {
+        let failed = EngineError::Failed { what: "reading".into(), reason: "invalid buffer".into() };
+        let full = |requested_bytes| EngineError::OutOfMemory { requested_bytes, what: "computing".into() };
+        let faults = Faults::default();
+        *lock(&faults.uncaptured) = Some(full(0));
+        assert_eq!(explain(failed.clone(), &faults, 7), full(7));
+        // One that knows more stays as it is.
+        *lock(&faults.uncaptured) = Some(full(0));
+        assert_eq!(explain(full(5), &faults, 7), full(5));
+        *lock(&faults.uncaptured) = Some(EngineError::Failed { what: "computing".into(), reason: "other".into() });
+        assert_eq!(explain(failed.clone(), &faults, 7), failed);
     }
 }
