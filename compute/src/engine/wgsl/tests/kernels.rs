@@ -84,3 +84,23 @@ fn kernels_of_every_network_are_valid_and_keep_the_limits() {
         }
     }
 }
+
+/// R25: on a device that is as slow as assumed, steps that would outlast a watchdog of two seconds are split.
+#[test]
+fn no_dispatch_outlasts_the_watchdog() {
+    const WATCHDOG_SECS: f64 = 2.0;
+    let rates = Rates::assumed(DeviceKind::Integrated);
+    let longest = |limits: Limits| {
+        let plan = Plan::new(&Model::Vgg16.graph(), Pass::ForwardBackward, Precision::F32, 64).unwrap();
+        let context = Lowering::new(&plan, limits);
+        let launches = plan.steps.iter().flat_map(|step| lower(step, &context).unwrap());
+        launches.map(|launch| rates.seconds(&launch)).fold(0.0, f64::max)
+    };
+    let budget = smallest();
+    assert_eq!(budget.max_flops_per_dispatch, rates.flops_per_dispatch());
+    let split = longest(budget);
+    // As much again as the target by operations and by bytes each.
+    assert!(split <= 0.4, "{split} s");
+    let unbounded = Limits { max_flops_per_dispatch: u64::MAX, max_bytes_per_dispatch: u64::MAX, ..largest() };
+    assert!(longest(unbounded) > WATCHDOG_SECS);
+}

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use super::engine;
 use crate::engine::wgsl::device::WgslEngine;
+use crate::engine::wgsl::launch::Lowering;
+use crate::engine::wgsl::lower::lower;
+use crate::engine::wgsl::session::LoadedPlan;
 use crate::engine::{Engine, cpu};
 use crate::models::Model;
 use crate::plan::{Pass, Plan};
@@ -137,4 +140,22 @@ fn resnet101() {
 #[test]
 fn resnet152() {
     check_both_passes(Model::Resnet152);
+}
+
+/// R30: workgroups that are folded into two dimensions compute what those in one do, in every kernel of the network.
+#[test]
+fn folded_workgroups_compute_the_same() {
+    let Some(mut engine) = engine() else { return };
+    let graph = Model::Resnet50.graph_sized(Model::Resnet50.small_input_size(), 12).unwrap();
+    let plan = Plan::new(&graph, Pass::ForwardBackward, Precision::F16, 2).unwrap();
+    let rows = |engine: &WgslEngine| LoadedPlan::new(engine, &plan).unwrap().dispatches.iter().map(|d| d.y).max();
+    assert_eq!(rows(&engine), Some(1));
+    let expected = answers(&engine, &plan);
+    let context = Lowering::new(&plan, engine.limits);
+    let launches = plan.steps.iter().flat_map(|step| lower(step, &context).unwrap());
+    let most = launches.map(|launch| launch.workgroups).max().unwrap();
+    // The smallest limit that two dimensions allow.
+    engine.gpu_limits.max_compute_workgroups_per_dimension = most.isqrt() as u32 + 1;
+    assert!(rows(&engine) > Some(2), "{most} workgroups");
+    assert!(answers(&engine, &plan) == expected, "folding changes the results");
 }
