@@ -29,6 +29,7 @@ pub(super) fn mistrust(device_secs: f64, host_secs: f64) -> Option<String> {
 mod tests {
     use super::*;
 
+    /// R31: ticks are multiplied by the period.
     #[test]
     fn period_is_applied() {
         // An Intel device counts in units of 83.3 ns.
@@ -37,6 +38,7 @@ mod tests {
         assert_eq!(seconds(5, 4, 1.0), None);
     }
 
+    /// R31: a clock that the host's contradicts is not used.
     #[test]
     fn clock_must_agree_with_the_host() {
         for (device, host, trusted) in [
