@@ -18,7 +18,7 @@ use super::spec::RunSpec;
 use super::statistics::median;
 use super::telemetry::{self, Monitor};
 use super::verify::{self, Checked, VerifyError};
-use crate::engine::{self, Device, EngineError, fake};
+use crate::engine::{self, Device, EngineError, Session, fake};
 use crate::ops::ShapeError;
 use crate::plan::{Pass, Plan, PlanError};
 use timed::Timed;
@@ -39,6 +39,8 @@ enum Failure {
     Plan(#[from] PlanError),
     #[error(transparent)]
     Shape(#[from] ShapeError),
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
     #[error("{0}")]
     Incorrect(String),
     #[error("{0}")]
@@ -48,21 +50,19 @@ enum Failure {
 impl Failure {
     const fn status(&self) -> Status {
         match self {
-            Self::Engine(EngineError::OutOfMemory { .. }) => Status::OutOfMemory,
-            Self::Engine(EngineError::ExceedsDeviceLimit { .. }) => Status::ExceedsDeviceLimit,
-            Self::Engine(EngineError::NotSupported { .. }) => Status::NotSupported,
+            Self::Engine(error) | Self::Verify(VerifyError::Engine(error) | VerifyError::DoesNotFit(error)) => {
+                match error {
+                    EngineError::OutOfMemory { .. } => Status::OutOfMemory,
+                    EngineError::ExceedsDeviceLimit { .. } => Status::ExceedsDeviceLimit,
+                    EngineError::NotSupported { .. } => Status::NotSupported,
+                    _ => Status::Failed,
+                }
+            }
             Self::Incorrect(_) => Status::Incorrect,
-            Self::Engine(_) | Self::Plan(_) | Self::Shape(_) | Self::NoMeasurement(_) => Status::Failed,
-        }
-    }
-}
-
-impl From<VerifyError> for Failure {
-    fn from(error: VerifyError) -> Self {
-        match error {
-            VerifyError::Plan(error) => Self::Plan(error),
-            VerifyError::Engine(error) => Self::Engine(error),
-            VerifyError::Reference(_) => Self::NoMeasurement(error.to_string()),
+            Self::Verify(VerifyError::Plan(_) | VerifyError::Reference(_))
+            | Self::Plan(_)
+            | Self::Shape(_)
+            | Self::NoMeasurement(_) => Status::Failed,
         }
     }
 }
@@ -142,6 +142,7 @@ fn attempt(
             record.notes.push(note);
         }
     }
+    check_training(session.as_mut(), &plan, record)?;
     conclude(record, &plan, device, &samples)
 }
 
@@ -166,6 +167,33 @@ fn check_logits(logits: &[f32], checked: &Checked, spec: &RunSpec, record: &mut 
         if let Some(reason) = verify::failure(verification) {
             return Err(Failure::Incorrect(reason));
         }
+    }
+    Ok(())
+}
+
+/// In training the outputs of the measured minibatch have no reference. The loss, and the gradients of the first and
+/// the last weights, which everything else leads to, must be numbers and not vanish. It is checked after the measurement,
+/// where reads disturb nothing and a fault of any iteration still shows.
+fn check_training(session: &mut dyn Session, plan: &Plan, record: &mut Record) -> Result<(), Failure> {
+    let Some(loss) = plan.loss else { return Ok(()) };
+    let mut weights = plan.gradients.iter().filter(|gradient| gradient.name.ends_with(".weight"));
+    let ends = [weights.next(), weights.next_back()].into_iter().flatten();
+    let checked = std::iter::once(("loss", loss)).chain(ends.map(|gradient| (gradient.name.as_str(), gradient.buffer)));
+    for (name, buffer) in checked {
+        let values = session.read(buffer)?;
+        let fault = if values.is_empty() || !values.iter().all(|x| x.is_finite()) {
+            "missing or not finite"
+        } else if values.iter().all(|&x| x == 0.0) && name != "loss" {
+            "zero"
+        } else {
+            continue;
+        };
+        if let Some(verification) = &mut record.verification {
+            verification.error = None;
+            verification.passed = false;
+            verification.worst = Some(format!("{name} of minibatch {}", record.minibatch));
+        }
+        return Err(Failure::Incorrect(format!("{name:?} of minibatch {} is {fault}", record.minibatch)));
     }
     Ok(())
 }

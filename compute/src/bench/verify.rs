@@ -19,7 +19,7 @@ use crate::shape::Precision;
 
 pub use stored::{ReferenceError, write_references};
 
-/// Samples of the minibatch that is verified.
+/// Samples of the minibatch that is verified, but for inference of a single sample.
 pub const MINIBATCH: usize = 2;
 
 /// Outputs of one iteration, as far as they are compared.
@@ -44,6 +44,9 @@ pub enum VerifyError {
     /// The engine that is measured reported an error.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// The minibatch that verifies is larger than the run's and did not fit; whether the run's would is not known.
+    #[error("the minibatch of {MINIBATCH} that verifies the run did not fit: {0}")]
+    DoesNotFit(EngineError),
     /// The engine that gives the reference reported an error.
     #[error("the reference can't be computed: {0}")]
     Reference(EngineError),
@@ -103,20 +106,40 @@ impl Tolerance {
 
 /// Loads the run's plan at a small minibatch, computes one iteration and compares it with the reference.
 ///
+/// In inference the minibatch is not larger than the run's, so that a run that fits is never said not to. In training
+/// it is always [`MINIBATCH`], since loss and gradients depend on it.
+///
 /// # Errors
 /// [`VerifyError`] when it does not come to a comparison.
 pub fn check(engine: &dyn Engine, graph: &Graph, spec: &RunSpec) -> Result<Checked, VerifyError> {
-    let plan = Plan::new(graph, spec.pass, spec.precision, MINIBATCH)?;
-    let begun = engine.now_secs();
-    let mut session = engine.load(&plan)?;
-    let load_secs = engine.now_secs() - begun;
-    fill(session.as_mut(), &plan, spec.engine)?;
-    session.run(1)?;
-    let ours = answer(session.as_mut(), &plan)?;
-    drop(session);
-    let reference = reference(graph, spec)?;
+    let minibatch = match spec.pass {
+        Pass::Forward => MINIBATCH.min(spec.minibatch),
+        Pass::ForwardBackward => MINIBATCH,
+    };
+    let plan = Plan::new(graph, spec.pass, spec.precision, minibatch)?;
+    let (ours, load_secs) = computed(engine, &plan, spec.engine).map_err(|error| match error {
+        EngineError::OutOfMemory { .. } | EngineError::ExceedsDeviceLimit { .. } if minibatch > spec.minibatch => {
+            VerifyError::DoesNotFit(error)
+        }
+        error => error.into(),
+    })?;
+    let mut reference = reference(graph, spec)?;
+    if spec.pass == Pass::Forward {
+        // A sample's logits don't depend on the others.
+        reference.logits.truncate(minibatch * graph.classes());
+    }
     let verification = compare(&ours, &reference, Tolerance::of(spec.precision, spec.pass));
     Ok(Checked { verification, reference, load_secs })
+}
+
+/// Outputs of one iteration of a plan, and the seconds that loading it took.
+fn computed(engine: &dyn Engine, plan: &Plan, kind: EngineKind) -> Result<(Answer, f64), EngineError> {
+    let begun = engine.now_secs();
+    let mut session = engine.load(plan)?;
+    let load_secs = engine.now_secs() - begun;
+    fill(session.as_mut(), plan, kind)?;
+    session.run(1)?;
+    Ok((answer(session.as_mut(), plan)?, load_secs))
 }
 
 /// Fills the parameters, the input and the labels of a loaded plan.
@@ -188,7 +211,7 @@ pub fn failure(verification: &Verification) -> Option<String> {
             "{worst:?} differs from the reference by a normalized error of {error:.2e}, allowed is {:.0e}",
             verification.tolerance
         )),
-        None => Some(format!("{worst:?} is not finite")),
+        None => Some(format!("{worst:?} is missing or not finite")),
     }
 }
 
@@ -208,14 +231,9 @@ fn reference(graph: &Graph, spec: &RunSpec) -> Result<Answer, VerifyError> {
 /// Outputs that an engine whose word counts computes in f32.
 fn reference_answer(kind: EngineKind, id: &str, graph: &Graph, pass: Pass) -> Result<Answer, VerifyError> {
     let plan = Plan::new(graph, pass, Precision::F32, MINIBATCH)?;
-    let computed = || {
-        let engine = engine::open(kind, id, None)?;
-        let mut session = engine.load(&plan)?;
-        fill(session.as_mut(), &plan, kind)?;
-        session.run(1)?;
-        answer(session.as_mut(), &plan)
-    };
-    computed().map_err(VerifyError::Reference)
+    let engine = engine::open(kind, id, None).map_err(VerifyError::Reference)?;
+    let (answer, _) = computed(engine.as_ref(), &plan, kind).map_err(VerifyError::Reference)?;
+    Ok(answer)
 }
 
 /// Reads what is compared after an iteration.

@@ -94,6 +94,12 @@ pub enum Outputs {
     Wrong,
     /// Not finite.
     Nan,
+    /// Those of the reference, but the loss at the measured minibatch is not finite.
+    NoLoss,
+    /// Those of the reference, but the first weight gradient at the measured minibatch is zero.
+    NoFirstGradient,
+    /// Those of the reference, but the last weight gradient at the measured minibatch is not finite.
+    NoLastGradient,
 }
 
 /// A fault: what happens at which call.

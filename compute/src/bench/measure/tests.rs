@@ -172,6 +172,37 @@ fn a_full_memory_is_the_outcome_of_its_minibatch() {
     assert_eq!([outcome(64), outcome(128)], [Status::Ok, Status::OutOfMemory]);
 }
 
+/// R12: a minibatch of 1 that fits is measured although the two samples that verify others would not fit. Training is
+/// verified with two, and says so where they don't fit.
+#[test]
+fn a_single_sample_that_fits_is_measured() {
+    for pass in Pass::ALL {
+        let spec = RunSpec { pass, minibatch: 1, ..spec(constant(10.0)) };
+        let bytes = |minibatch| {
+            Plan::new(&spec.graph().unwrap(), spec.pass, spec.precision, minibatch).unwrap().bytes()
+        };
+        let limit = Some(bytes(1).midpoint(bytes(2)));
+        let outcome = |minibatch| {
+            let script = Script { allocation_limit_bytes: limit, ..constant(10.0) };
+            run(&RunSpec { minibatch, script: Some(script), ..spec.clone() })
+        };
+        let (one, two) = (outcome(1), outcome(2));
+        assert_eq!(two.status, Status::OutOfMemory);
+        assert!(two.reason.is_some_and(|reason| !reason.contains("verifies")));
+        match pass {
+            Pass::Forward => {
+                assert_eq!((one.status, one.reason.as_deref()), (Status::Ok, None));
+                assert!(one.verification.is_some_and(|verification| verification.passed));
+            }
+            Pass::ForwardBackward => {
+                assert_eq!(one.status, Status::OutOfMemory);
+                let reason = one.reason.unwrap_or_default();
+                assert!(reason.starts_with("the minibatch of 2 that verifies the run did not fit: "), "{reason}");
+            }
+        }
+    }
+}
+
 /// R13: in either order, the second run of a leaking pool finds less free memory and says so; the times are the same.
 #[test]
 fn leaking_memory_is_noticed_in_any_order() {
@@ -239,6 +270,26 @@ fn outputs_that_are_wrong_have_no_throughput() {
             assert!(record.verification.is_some_and(|verification| !verification.passed));
             assert!(record.reason.as_ref().is_some_and(|reason| reason.contains(said)), "{:?}", record.reason);
         }
+    }
+}
+
+/// Training at the measured minibatch, whose kernels may be others than the verified ones, has no reference.
+#[test]
+fn training_that_fails_at_the_measured_minibatch_only_is_incorrect() {
+    let weights = |name| format!("\"{name}.weight\" of minibatch 64 is ");
+    let (first, last) = (weights("conv1"), weights("fc"));
+    let cases = [
+        (Outputs::NoLoss, "\"loss\" of minibatch 64 is missing or not finite".to_owned()),
+        (Outputs::NoFirstGradient, format!("{first}zero")),
+        (Outputs::NoLastGradient, format!("{last}missing or not finite")),
+    ];
+    for (outputs, said) in cases {
+        let outcome = |pass| run(&RunSpec { pass, model: Model::Resnet50, ..spec(Script { outputs, ..constant(20.0) }) });
+        let record = outcome(Pass::ForwardBackward);
+        assert_eq!((record.status, record.throughput_per_sec, record.timing), (Status::Incorrect, None, None));
+        assert_eq!(record.reason.as_deref(), Some(said.as_str()));
+        assert!(record.verification.is_some_and(|verification| !verification.passed));
+        assert_eq!(outcome(Pass::Forward).status, Status::Ok);
     }
 }
 

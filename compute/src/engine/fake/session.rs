@@ -35,6 +35,8 @@ struct FakeSession<'a> {
     fake: &'a Fake,
     plan: Plan,
     spilled: bool,
+    /// Whether an earlier plan has verified this one.
+    measured: bool,
     iterations: usize,
     begun_secs: Option<f64>,
 }
@@ -143,11 +145,31 @@ impl Engine for Fake {
         LEAKED_BYTES.fetch_add(self.script.leaked_bytes, Ordering::Relaxed);
         self.advance(self.script.load_ms / 1e3);
         let spilled = self.listing.device.memory_bytes.is_some_and(|bytes| plan.bytes() > bytes);
-        Ok(Box::new(FakeSession { fake: self, plan: plan.clone(), spilled, iterations: 0, begun_secs: None }))
+        let measured = self.calls.borrow().get("load").is_some_and(|&count| count > 1);
+        Ok(Box::new(FakeSession {
+            fake: self,
+            plan: plan.clone(),
+            spilled,
+            measured,
+            iterations: 0,
+            begun_secs: None,
+        }))
     }
 }
 
 impl FakeSession<'_> {
+    /// Whether a buffer is the loss or the weight gradient that the script spoils at the measured minibatch.
+    fn is_spoiled(&self, buffer: BufferId) -> bool {
+        let mut weights = self.plan.gradients.iter().filter(|gradient| gradient.name.ends_with(".weight"));
+        let spoiled = match self.fake.script.outputs {
+            Outputs::NoLoss => self.plan.loss,
+            Outputs::NoFirstGradient => weights.next().map(|gradient| gradient.buffer),
+            Outputs::NoLastGradient => weights.next_back().map(|gradient| gradient.buffer),
+            Outputs::Reference | Outputs::Wrong | Outputs::Nan => None,
+        };
+        self.measured && spoiled == Some(buffer)
+    }
+
     fn iteration_secs(&mut self) -> f64 {
         let now = self.fake.clock_secs.get() + self.fake.pending_secs.get();
         let begun = *self.begun_secs.get_or_insert(now);
@@ -194,12 +216,17 @@ impl Session for FakeSession<'_> {
     fn read(&mut self, buffer: BufferId) -> Result<Vec<f32>, EngineError> {
         self.fake.called(Call::Read)?;
         self.fake.advance(self.fake.pending_secs.replace(0.0));
+        let spoiled = self.is_spoiled(buffer);
         let buffer = self.plan.buffer(buffer);
         // One value a buffer, between 1 and 2: nothing looks at more than the norm, and a real network's gradients
         // would make the fake engine slow.
         let stream = random::stream(1, &buffer.name);
         let value = match self.fake.script.outputs {
-            Outputs::Reference => 1.5 + 0.5 * random::uniform(stream, 0),
+            Outputs::NoFirstGradient if spoiled => 0.0,
+            Outputs::NoLoss | Outputs::NoLastGradient if spoiled => f32::NAN,
+            Outputs::Reference | Outputs::NoLoss | Outputs::NoFirstGradient | Outputs::NoLastGradient => {
+                1.5 + 0.5 * random::uniform(stream, 0)
+            }
             Outputs::Wrong => 2.5 + 0.5 * random::uniform(stream, 1),
             Outputs::Nan => f32::NAN,
         };
