@@ -39,8 +39,8 @@ pub struct ResultFile {
     /// edit made by accident or without care, it does not prevent one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// Whether records of the file were once found to differ from their digest; absent when they were not. It stays when
-    /// records are added and a new digest is made.
+    /// Whether records of the file were once found to differ from their digest, or to have none; absent when they were
+    /// not. It stays when records are added and a new digest is made, which covers it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,
     /// Fields written by a later version, kept as they are.

@@ -178,9 +178,8 @@ fn a_full_memory_is_the_outcome_of_its_minibatch() {
 fn a_single_sample_that_fits_is_measured() {
     for pass in Pass::ALL {
         let spec = RunSpec { pass, minibatch: 1, ..spec(constant(10.0)) };
-        let bytes = |minibatch| {
-            Plan::new(&spec.graph().unwrap(), spec.pass, spec.precision, minibatch).unwrap().bytes()
-        };
+        let bytes =
+            |minibatch| Plan::new(&spec.graph().unwrap(), spec.pass, spec.precision, minibatch).unwrap().bytes();
         let limit = Some(bytes(1).midpoint(bytes(2)));
         let outcome = |minibatch| {
             let script = Script { allocation_limit_bytes: limit, ..constant(10.0) };
@@ -284,7 +283,8 @@ fn training_that_fails_at_the_measured_minibatch_only_is_incorrect() {
         (Outputs::NoLastGradient, format!("{last}missing or not finite")),
     ];
     for (outputs, said) in cases {
-        let outcome = |pass| run(&RunSpec { pass, model: Model::Resnet50, ..spec(Script { outputs, ..constant(20.0) }) });
+        let outcome =
+            |pass| run(&RunSpec { pass, model: Model::Resnet50, ..spec(Script { outputs, ..constant(20.0) }) });
         let record = outcome(Pass::ForwardBackward);
         assert_eq!((record.status, record.throughput_per_sec, record.timing), (Status::Incorrect, None, None));
         assert_eq!(record.reason.as_deref(), Some(said.as_str()));

@@ -211,6 +211,27 @@ fn an_edit_shows_and_reformatting_does_not() {
 }
 
 #[test]
+fn an_edit_can_not_be_washed_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.json");
+    let change = |edit: &dyn Fn(&mut Map<String, Value>)| {
+        let mut content: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        edit(content.as_object_mut().unwrap());
+        fs::write(&path, content.to_string()).unwrap();
+    };
+    save(&path, &file(vec![record(1)])).unwrap();
+    change(&|content| {
+        content.remove("digest");
+    });
+    Store::open(Some(&path), None).unwrap().add(record(2), None).unwrap();
+    assert!(load(&path).unwrap().file.edited, "records without a digest got one");
+    change(&|content| {
+        content.remove("edited");
+    });
+    assert!(load(&path).unwrap().file.edited, "the mark was removed");
+}
+
+#[test]
 fn a_record_with_impossible_numbers_is_kept_as_a_failure() {
     let mut store = Store::open(None, None).unwrap();
     store.add(Record { throughput_per_sec: Some(f64::INFINITY), ..record(1) }, None).unwrap();
