@@ -146,14 +146,7 @@ impl Engine for Fake {
         self.advance(self.script.load_ms / 1e3);
         let spilled = self.listing.device.memory_bytes.is_some_and(|bytes| plan.bytes() > bytes);
         let measured = self.calls.borrow().get("load").is_some_and(|&count| count > 1);
-        Ok(Box::new(FakeSession {
-            fake: self,
-            plan: plan.clone(),
-            spilled,
-            measured,
-            iterations: 0,
-            begun_secs: None,
-        }))
+        Ok(Box::new(FakeSession { fake: self, plan: plan.clone(), spilled, measured, iterations: 0, begun_secs: None }))
     }
 }
 
