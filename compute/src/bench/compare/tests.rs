@@ -53,6 +53,7 @@ fn minibatches_are_never_mixed() {
     assert!(rows[0].outcomes[0].is_none() && rows[1].outcomes[1].is_none());
 }
 
+/// R11: bars of two definitions are not compared without a word.
 #[test]
 fn another_definition_is_warned_of_and_has_no_ratio() {
     let a = file("1", "9", &[("resnet50", "resnet50/1 aa", 64, Some(100.0), "1")]);

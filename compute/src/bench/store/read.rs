@@ -136,7 +136,7 @@ pub(super) fn typed(raw: &Map<String, Value>) -> Loaded {
     }
     let mut edited = raw.get("edited").and_then(Value::as_bool).unwrap_or(false);
     if edited {
-        notes.push("records of this file were edited after they were measured".to_owned());
+        notes.push("records of this file were edited after they were measured, or had no digest to tell".to_owned());
     }
     match raw.get("digest").and_then(Value::as_str) {
         Some(written) if written != digest::digest(raw) => {
@@ -144,7 +144,11 @@ pub(super) fn typed(raw: &Map<String, Value>) -> Loaded {
             notes.push("edited since it was measured: its devices or records do not agree with its digest".to_owned());
         }
         Some(_) => {}
-        None => notes.push("it has no digest, so an edit can't be seen".to_owned()),
+        None => {
+            // Saved again, these records must not get a digest that says nobody touched them.
+            edited |= !list(raw, "records").is_empty();
+            notes.push("it has no digest, so an edit can't be seen".to_owned());
+        }
     }
     let devices: Vec<Device> = list(raw, "devices")
         .iter()

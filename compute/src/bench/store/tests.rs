@@ -229,6 +229,45 @@ fn an_edit_can_not_be_washed_off() {
         content.remove("edited");
     });
     assert!(load(&path).unwrap().file.edited, "the mark was removed");
+    change(&|content| {
+        content.insert("digest".to_owned(), Value::Null);
+    });
+    let elsewhere = folder.path().join("b.json");
+    save(&elsewhere, &load(&path).unwrap().file).unwrap();
+    assert!(load(&elsewhere).unwrap().file.edited, "records without a digest got one in another place");
+}
+
+/// R15: a program that is killed after four of five runs leaves a whole file with four records.
+#[test]
+fn the_file_is_whole_after_every_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.json");
+    let mut store = Store::open(Some(&path), None).unwrap();
+    for n_records in 1..=4 {
+        store.add(record(n_records), Some(&device("A"))).unwrap();
+        let loaded = load(&path).unwrap();
+        assert_eq!((loaded.file.records.len(), loaded.notes), (n_records, Vec::new()));
+    }
+}
+
+/// Results that are published with the program are as they were measured.
+#[test]
+fn published_results_are_unedited_and_of_the_present_networks() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../datasets/measured");
+    let mut n_files = 0;
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let loaded = load(&path).unwrap();
+        assert_eq!(loaded.notes, Vec::<String>::new(), "{path:?}");
+        for record in &loaded.file.records {
+            let graph = record.model.parse::<crate::models::Model>().unwrap().graph();
+            assert_eq!(record.definition, format!("{} {}", graph.definition(), graph.definition_hash()), "{path:?}");
+        }
+        n_files += 1;
+    }
+    assert!(n_files > 0);
 }
 
 #[test]

@@ -35,9 +35,7 @@ fn write(path: &Path, file: &ResultFile) -> Result<ResultFile, String> {
     let merged = match fs::metadata(path) {
         Ok(metadata) if metadata.len() > 0 || !metadata.is_file() => {
             let mut disk = read::raw(path).map_err(|error| format!("something else is there: {error}"))?;
-            // Records without a digest must not get one that says nobody touched them.
-            let is_unsigned = !disk.contains_key("digest") && !read::typed(&disk).file.records.is_empty();
-            if is_unsigned || read::typed(&disk).file.edited {
+            if read::typed(&disk).file.edited {
                 disk.insert("edited".to_owned(), Value::Bool(true));
             }
             merge::merge(&mut disk, file).map(|()| disk)
