@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use compute::bench::event::{Phase, Request};
 use compute::bench::record::{Record, Status};
 use compute::bench::spec::{Bounds, RunSpec};
+use compute::bench::store::{self, Store};
 use compute::bench::supervisor::{
     Cancel, SilenceLimits, SupervisorError, Update, WorkerCommand, list_devices, supervise,
 };
@@ -235,15 +236,15 @@ fn a_worker_does_not_outlive_its_input() {
     }
 }
 
-/// Workers are killed at random during a suite of 20 runs, 100 times: no finished run is lost, no run is without
-/// outcome, and no more runs crash than workers were killed.
+/// Workers are killed at random during a suite of 20 runs, 100 times: no finished run is lost on its way to the file, no
+/// run is without outcome, and no more runs crash than workers were killed.
 #[test]
 fn kills_at_random_cost_one_run_each() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut killed = 0;
     let mut crashed = 0;
     for suite in 0..100 {
-        let (kills, crashes) = suite_under_fire(suite, &folder.path().join(format!("pid{suite}")));
+        let (kills, crashes) = suite_under_fire(suite, folder.path());
         killed += kills;
         crashed += crashes;
     }
@@ -251,16 +252,24 @@ fn kills_at_random_cost_one_run_each() {
 }
 
 /// Kills, and runs that crashed.
-fn suite_under_fire(suite: u64, pid_file: &Path) -> (usize, usize) {
+fn suite_under_fire(suite: u64, folder: &Path) -> (usize, usize) {
+    let pid_file = &folder.join(format!("pid{suite}"));
+    let results = folder.join(format!("results{suite}.json"));
+    let mut store = Store::open(Some(&results), None).expect("a new file");
     // Half a thousandth of real time, so that kills hit every phase.
     let script = Script { pace: 0.0005, ..fine() };
-    let specs: Vec<RunSpec> = (0..20).map(|_| spec(4, script.clone())).collect();
+    let specs: Vec<RunSpec> = (1..=20).map(|minibatch| spec(minibatch, script.clone())).collect();
     let over = AtomicBool::new(false);
     let mut updates = Vec::new();
     let kills = std::thread::scope(|scope| {
         let killer = scope.spawn(|| kill_at_random(suite, pid_file, &over));
         let begun = Instant::now();
-        supervise(&specs, &traced_worker(pid_file), &LIMITS, &Cancel::new(), &mut |update| updates.push(update));
+        supervise(&specs, &traced_worker(pid_file), &LIMITS, &Cancel::new(), &mut |update| {
+            if let Update::Finished { record, device, .. } = &update {
+                store.add(record.as_ref().clone(), device.as_deref()).expect("the file can be written");
+            }
+            updates.push(update);
+        });
         over.store(true, Ordering::SeqCst);
         assert!(begun.elapsed() < Duration::from_secs(60), "suite {suite} was stuck");
         killer.join().expect("the killer ends")
@@ -269,6 +278,9 @@ fn suite_under_fire(suite: u64, pid_file: &Path) -> (usize, usize) {
     let crashes = statuses.iter().filter(|status| **status == Some(Status::Crashed)).count();
     let fine = statuses.iter().filter(|status| **status == Some(Status::Ok)).count();
     assert_eq!(crashes + fine, specs.len(), "suite {suite}: {statuses:?}");
+    let stored = store::load(&results).expect("a whole file").file.records;
+    let stored: Vec<_> = stored.iter().map(|record| Some(record.status)).collect();
+    assert_eq!(stored, statuses, "suite {suite}: the file holds other outcomes");
     assert!(crashes <= kills, "suite {suite}: {crashes} runs crashed by {kills} kills");
     (kills, crashes)
 }
