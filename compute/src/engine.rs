@@ -141,7 +141,7 @@ impl Listing {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum EngineError {
     /// Device memory did not suffice.
-    #[error("out of memory: {requested_bytes} bytes for {what} could not be allocated")]
+    #[error("{requested_bytes} bytes for {what} could not be allocated")]
     OutOfMemory {
         /// Bytes of the allocation that failed, or of the whole plan when that is known not to fit.
         requested_bytes: u64,
@@ -161,7 +161,7 @@ pub enum EngineError {
         allowed: u64,
     },
     /// The engine or the device does not offer this.
-    #[error("not supported: {reason}")]
+    #[error("{reason}")]
     NotSupported {
         /// What is missing.
         reason: String,

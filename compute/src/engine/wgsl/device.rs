@@ -140,7 +140,7 @@ impl Engine for WgslEngine {
     fn load(&self, plan: &Plan) -> Result<Box<dyn Session + '_>, EngineError> {
         if !self.precisions.contains(&plan.precision) {
             return Err(EngineError::NotSupported {
-                reason: format!("{} in WGSL on {}", plan.precision, self.device.name),
+                reason: format!("WGSL on {} does not compute {}", self.device.name, plan.precision),
             });
         }
         match LoadedPlan::new(self, plan) {
