@@ -1,0 +1,3 @@
+//! NVIDIA GPUs through the CUDA driver: cuDNN and cuBLASLt where they are installed, and kernels of our own.
+
+mod launch;
