@@ -5,7 +5,10 @@
 //! without one.
 
 pub mod cpu;
+mod cuda;
 pub mod fake;
+#[cfg(test)]
+mod sketch;
 pub mod wgsl;
 
 use std::collections::BTreeMap;
