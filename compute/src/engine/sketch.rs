@@ -1,6 +1,6 @@
 //! Plans made by hand, to test an engine's steps one at a time.
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Session};
 use crate::ops::{BufferId, View};
 use crate::plan::{Buffer, Contents, Pass, Plan, Step};
 use crate::random;
@@ -82,9 +82,13 @@ impl Sketch {
         &self.plan
     }
 
-    /// Runs one iteration and reads some buffers.
+    /// Runs one iteration on an engine and reads some buffers.
     pub(super) fn run(&self, engine: &dyn Engine, read: &[BufferId]) -> Vec<Vec<f32>> {
-        let mut session = engine.load(&self.plan).unwrap();
+        self.run_in(engine.load(&self.plan).unwrap().as_mut(), read)
+    }
+
+    /// Runs one iteration of a session and reads some buffers.
+    pub(super) fn run_in(&self, session: &mut dyn Session, read: &[BufferId]) -> Vec<Vec<f32>> {
         for (id, values) in &self.values {
             session.write(*id, values).unwrap();
         }
