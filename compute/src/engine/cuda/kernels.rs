@@ -1,0 +1,103 @@
+//! The kernel texts in `shaders/`, embedded, and what is put before each.
+
+use crate::shape::{Element, Precision};
+
+/// A kernel file: its entry points are compiled together, into one module for each precision.
+struct File {
+    /// Stem of the file.
+    name: &'static str,
+    /// Texts that it builds on, in order; [`ELEMENT`] precedes them all.
+    before: &'static [&'static str],
+    text: &'static str,
+}
+
+const ELEMENT: &str = include_str!("../../../../shaders/element.cu");
+const COLUMNS: &str = include_str!("../../../../shaders/columns.cu");
+const COLUMN_SUMS: &str = include_str!("../../../../shaders/column_sums.cu");
+const NORMALIZATION: &str = include_str!("../../../../shaders/normalization.cu");
+const CONV2D_TILE: &str = include_str!("../../../../shaders/conv2d_tile.cu");
+const CONV2D_SIMT_TILE: &str = include_str!("../../../../shaders/conv2d_simt_tile.cu");
+
+/// Every kernel file.
+const FILES: &[File] = &[
+    File { name: "cast", before: &[], text: include_str!("../../../../shaders/cast.cu") },
+    File { name: "dropout", before: &[], text: include_str!("../../../../shaders/dropout.cu") },
+    File {
+        name: "batch_norm",
+        before: &[COLUMNS, NORMALIZATION],
+        text: include_str!("../../../../shaders/batch_norm.cu"),
+    },
+    File {
+        name: "batch_norm_sums",
+        before: &[COLUMNS, COLUMN_SUMS, NORMALIZATION],
+        text: include_str!("../../../../shaders/batch_norm_sums.cu"),
+    },
+    File {
+        name: "gradient_finish",
+        before: &[COLUMNS, COLUMN_SUMS],
+        text: include_str!("../../../../shaders/gradient_finish.cu"),
+    },
+    File { name: "conv2d", before: &[CONV2D_TILE], text: include_str!("../../../../shaders/conv2d.cu") },
+    File { name: "conv2d_simt", before: &[CONV2D_SIMT_TILE], text: include_str!("../../../../shaders/conv2d_simt.cu") },
+    File {
+        name: "conv2d_simt_backward_weight",
+        before: &[CONV2D_SIMT_TILE],
+        text: include_str!("../../../../shaders/conv2d_simt_backward_weight.cu"),
+    },
+];
+
+/// Stems of every kernel file.
+pub(super) fn files() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|file| file.name)
+}
+
+/// Complete text of a kernel file for one precision, ready to be compiled.
+///
+/// # Panics
+/// When there is no such file.
+pub(super) fn text(file: &str, precision: Precision) -> String {
+    let found = FILES.iter().find(|known| known.name == file);
+    let File { before, text, .. } = found.unwrap_or_else(|| panic!("there is no kernel file {file:?}"));
+    let element = match precision.storage() {
+        Element::F16 => 1,
+        Element::Bf16 => 2,
+        _ => 0,
+    };
+    let tf32 = u8::from(precision == Precision::Tf32);
+    let constants = format!("#define ELEMENT {element}\n#define TF32 {tf32}\n");
+    let texts = std::iter::once(&ELEMENT).chain(*before).chain([text]);
+    std::iter::once(constants.as_str()).chain(texts.copied()).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether devices of a compute capability compute in a precision: tensor cores know bf16 and TF32 from 8.0 on, f16
+/// from 7.5 on, the oldest that is supported.
+pub(super) fn computes(capability: (u32, u32), precision: Precision) -> bool {
+    match precision {
+        Precision::F32 | Precision::F16 => capability >= OLDEST_CAPABILITY,
+        Precision::Tf32 | Precision::Bf16 => capability >= (8, 0),
+    }
+}
+
+/// Oldest compute capability that kernels are written for (Turing).
+pub(super) const OLDEST_CAPABILITY: (u32, u32) = (7, 5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_states_its_precision_first() {
+        for (precision, opening) in [
+            (Precision::F32, "#define ELEMENT 0\n#define TF32 0\n"),
+            (Precision::Tf32, "#define ELEMENT 0\n#define TF32 1\n"),
+            (Precision::F16, "#define ELEMENT 1\n#define TF32 0\n"),
+            (Precision::Bf16, "#define ELEMENT 2\n#define TF32 0\n"),
+        ] {
+            for file in files() {
+                let text = text(file, precision);
+                assert!(text.starts_with(opening), "{file} {precision}");
+                assert!(text.contains("typedef u16 element;") && text.contains("extern \"C\""), "{file} {precision}");
+            }
+        }
+    }
+}
