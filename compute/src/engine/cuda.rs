@@ -2,4 +2,5 @@
 
 mod kernels;
 mod launch;
+mod library;
 mod nvrtc;
