@@ -5,6 +5,7 @@
 //! without one.
 
 pub mod cpu;
+#[expect(unsafe_code, reason = "a driver and its libraries are C functions; everything else is safe")]
 mod cuda;
 pub mod fake;
 #[cfg(test)]
