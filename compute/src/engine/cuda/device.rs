@@ -6,6 +6,8 @@ use std::sync::Mutex;
 use cudarc::driver::CudaEvent;
 
 use super::error::driver_error;
+use super::library::{self, Tier};
+use super::listing::{self, OpenDevice};
 use super::session::{LoadedPlan, Pick};
 use super::stream::Gpu;
 use super::tune::Choices;
@@ -24,6 +26,28 @@ pub(super) struct CudaEngine {
     pub(super) libraries: BTreeMap<String, String>,
     /// Remarks that belong to every result.
     pub(super) notes: Vec<String>,
+}
+
+/// Opens the device that is listed under `id`, for at most `tier`'s libraries.
+///
+/// # Errors
+/// As [`super::open`].
+pub(super) fn open(id: &str, tier: Tier) -> Result<CudaEngine, EngineError> {
+    let OpenDevice { context, facts, listing } = listing::open(id)?;
+    let available = library::load();
+    let tier = tier.max(available.tier());
+    let compiler = if tier == Tier::AheadOfTime { None } else { library::compiler() };
+    let gpu = Gpu::new(context, facts, compiler)?;
+    let mut libraries = available.versions();
+    libraries.retain(|name, _| tier.uses(name));
+    Ok(CudaEngine {
+        device: listing.device,
+        precisions: listing.precisions,
+        gpu,
+        choices: Mutex::default(),
+        libraries,
+        notes: listing.remarks,
+    })
 }
 
 impl CudaEngine {

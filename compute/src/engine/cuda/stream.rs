@@ -23,7 +23,7 @@ pub(super) struct Gpu {
     pub(super) context: Arc<CudaContext>,
     pub(super) stream: Arc<CudaStream>,
     pub(super) facts: Facts,
-    compiler: Arc<Nvrtc>,
+    compiler: Option<&'static Nvrtc>,
     modules: Mutex<HashMap<(&'static str, Precision), Arc<CudaModule>>>,
     functions: Mutex<HashMap<(Kernel, Precision), CudaFunction>>,
 }
@@ -51,7 +51,7 @@ impl Addresses<'_> {
 }
 
 impl Gpu {
-    pub(super) fn new(context: Arc<CudaContext>, facts: Facts, compiler: Arc<Nvrtc>) -> Result<Self, EngineError> {
+    pub(super) fn new(context: Arc<CudaContext>, facts: Facts, compiler: Option<&'static Nvrtc>) -> Result<Self, EngineError> {
         let stream = context.new_stream().map_err(|error| driver_error("making a stream", error))?;
         Ok(Self { context, stream, facts, compiler, modules: Mutex::default(), functions: Mutex::default() })
     }
@@ -100,7 +100,10 @@ impl Gpu {
 
     /// Machine code, or PTX, of a kernel file.
     fn image(&self, file: &'static str, precision: Precision) -> Result<Arc<Vec<u8>>, EngineError> {
-        self.compiler.kernel(file, precision, self.facts.capability)
+        match self.compiler {
+            Some(compiler) => compiler.kernel(file, precision, self.facts.capability),
+            None => ahead::image(file, precision),
+        }
     }
 
     fn function(&self, launch: &Launch, precision: Precision) -> Result<CudaFunction, EngineError> {
