@@ -1,0 +1,1 @@
+//! What the tests of this engine share: a device to run on, a compiler for kernels.
