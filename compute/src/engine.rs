@@ -8,6 +8,8 @@ pub mod cpu;
 #[expect(unsafe_code, reason = "a driver and its libraries are C functions; everything else is safe")]
 pub mod cuda;
 pub mod fake;
+#[cfg(test)]
+mod sketch;
 pub mod wgsl;
 
 use std::collections::BTreeMap;

@@ -190,6 +190,26 @@ pub enum PlanError {
 pub const SEED: u64 = 2017;
 
 impl Plan {
+    /// A plan without steps and buffers.
+    pub(crate) fn empty(definition: &str, pass: Pass, precision: Precision, minibatch: usize) -> Self {
+        Self {
+            definition: definition.to_owned(),
+            pass,
+            precision,
+            minibatch,
+            steps: Vec::new(),
+            buffers: Vec::new(),
+            slots: Vec::new(),
+            parameters: Vec::new(),
+            input: BufferId(0),
+            labels: None,
+            logits: BufferId(0),
+            loss: None,
+            gradients: Vec::new(),
+            flops: 0,
+        }
+    }
+
     /// Plans one pass of `graph` over `minibatch` samples.
     ///
     /// # Errors

@@ -9,8 +9,6 @@ mod launch;
 mod library;
 mod listing;
 mod nvrtc;
-#[cfg(test)]
-mod tests;
 
 use super::{Engine, EngineError, Listing};
 
