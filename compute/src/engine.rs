@@ -1,12 +1,12 @@
 //! Engines: a device that is open, and a plan resident on it.
 //!
-//! Engines know plans, not graphs or models. [`cpu`] is the reference that the others are verified against, [`wgsl`] runs
-//! on any GPU through wgpu, [`fake`] plays scripted durations and faults so that everything above the device is tested
-//! without one.
+//! Engines know plans, not graphs or models. [`cpu`] is the reference that the others are verified against, [`cuda`] runs
+//! on NVIDIA GPUs through their driver, [`wgsl`] on any GPU through wgpu; [`fake`] plays scripted durations and faults so
+//! that everything above the device is tested without one.
 
 pub mod cpu;
 #[expect(unsafe_code, reason = "a driver and its libraries are C functions; everything else is safe")]
-mod cuda;
+pub mod cuda;
 pub mod fake;
 #[cfg(test)]
 mod sketch;
@@ -29,6 +29,8 @@ use crate::shape::{Precision, UnknownName, parse_name};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineKind {
+    /// Vendor libraries and kernels of our own through the CUDA driver, on NVIDIA GPUs.
+    Cuda,
     /// Compute shaders through wgpu: Vulkan, DX12, Metal, OpenGL.
     Wgsl,
     /// The reference on the processor.
@@ -39,11 +41,12 @@ pub enum EngineKind {
 
 impl EngineKind {
     /// The engines offered to users.
-    pub const ALL: [Self; 2] = [Self::Wgsl, Self::Cpu];
+    pub const ALL: [Self; 3] = [Self::Cuda, Self::Wgsl, Self::Cpu];
 
     /// The name used in files and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Cuda => "cuda",
             Self::Wgsl => "wgsl",
             Self::Cpu => "cpu",
             Self::Fake => "fake",
@@ -87,7 +90,8 @@ pub enum DeviceKind {
 /// A device as stored in a result file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Device {
-    /// What `batchmark devices` prints and `--device` takes, such as `"0000:3b:00.0"`, `"vulkan-0"` or `"cpu"`.
+    /// What `batchmark devices` prints and `--device` takes, such as `"0000:3b:00.0"`, `"vulkan-0"`, `"cpu"` or,
+    /// through CUDA, the UUID.
     pub id: String,
     /// Name given by the driver.
     pub name: String,
@@ -128,6 +132,10 @@ pub struct Listing {
     pub device: Device,
     /// Precisions that the engine computes on it.
     pub precisions: Vec<Precision>,
+    /// What a user should know of how the engine works on it, one sentence each, such as which libraries compute or what
+    /// is lost for want of one; empty when there is nothing to say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
     /// Why it can't be used; absent when it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
@@ -137,7 +145,7 @@ impl Listing {
     /// In place of an engine's devices, where none could be found: why.
     pub fn nothing(engine: EngineKind, reason: String) -> Self {
         let device = Device { id: "none".to_owned(), name: "no device".to_owned(), ..Device::default() };
-        Self { engine, device, precisions: Vec::new(), unavailable: Some(reason) }
+        Self { engine, device, precisions: Vec::new(), remarks: Vec::new(), unavailable: Some(reason) }
     }
 }
 
@@ -218,6 +226,7 @@ pub fn listings(kind: EngineKind, script: Option<&fake::Script>) -> Vec<Listing>
     match kind {
         EngineKind::Fake => script.cloned().unwrap_or_default().listings(),
         EngineKind::Cpu => vec![cpu::listing()],
+        EngineKind::Cuda => cuda::listings(),
         EngineKind::Wgsl => wgsl::listings(),
     }
 }
@@ -231,6 +240,7 @@ pub fn open(kind: EngineKind, id: &str, script: Option<&fake::Script>) -> Result
         EngineKind::Fake => Ok(Box::new(fake::Fake::open(&script.cloned().unwrap_or_default(), id)?)),
         EngineKind::Cpu if id == cpu::DEVICE_ID => cpu::open(),
         EngineKind::Cpu => Err(EngineError::NoSuchDevice { id: id.to_owned(), available: cpu::DEVICE_ID.to_owned() }),
+        EngineKind::Cuda => cuda::open(id),
         EngineKind::Wgsl => wgsl::open(id),
     }
 }

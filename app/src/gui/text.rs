@@ -190,6 +190,7 @@ pub(crate) const fn pass_hint(pass: Pass) -> &'static str {
 
 pub(crate) const fn engine(engine: EngineKind) -> &'static str {
     match engine {
+        EngineKind::Cuda => "CUDA",
         EngineKind::Wgsl => "WGSL",
         EngineKind::Cpu => "CPU reference",
         EngineKind::Fake => "fake",

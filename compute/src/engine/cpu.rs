@@ -44,7 +44,13 @@ pub fn open() -> Result<Box<dyn Engine>, EngineError> {
 
 /// The processor as a device; always available.
 pub fn listing() -> Listing {
-    Listing { engine: EngineKind::Cpu, device: device(), precisions: vec![Precision::F32], unavailable: None }
+    Listing {
+        engine: EngineKind::Cpu,
+        device: device(),
+        precisions: vec![Precision::F32],
+        remarks: Vec::new(),
+        unavailable: None,
+    }
 }
 
 fn device() -> Device {

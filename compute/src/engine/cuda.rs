@@ -1,6 +1,29 @@
 //! NVIDIA GPUs through the CUDA driver: cuDNN and cuBLASLt where they are installed, and kernels of our own.
+//!
+//! [`library`] finds the driver and the libraries, [`listing`] the devices. The texts in `shaders/` ([`kernels`]) are
+//! compiled for the device at hand by [`nvrtc`].
 
+mod driver;
 mod kernels;
 mod launch;
 mod library;
+mod listing;
 mod nvrtc;
+
+use super::{Engine, EngineError, Listing};
+
+/// Every device of the CUDA driver, one listing each, with the reason where it can't be used; where there is none at
+/// all, one listing that says what is missing and what to do.
+pub fn listings() -> Vec<Listing> {
+    listing::listings()
+}
+
+/// Opens the device that is listed under `device_id`.
+///
+/// # Errors
+/// [`EngineError::NoSuchDevice`] with those there are, [`EngineError::NotSupported`] for one that is listed as not
+/// usable, [`EngineError::Failed`] when the driver refuses.
+pub fn open(device_id: &str) -> Result<Box<dyn Engine>, EngineError> {
+    let opened = listing::open(device_id)?;
+    Err(EngineError::NotSupported { reason: format!("{} can't compute yet", opened.listing.device.name) })
+}

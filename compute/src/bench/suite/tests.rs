@@ -7,7 +7,7 @@ fn listing(engine: EngineKind, id: &str, kind: DeviceKind) -> Listing {
         _ => vec![Precision::F32, Precision::F16],
     };
     let device = Device { id: id.to_owned(), name: format!("the {id}"), kind, ..Device::default() };
-    Listing { engine, device, precisions, unavailable: None }
+    Listing { engine, device, precisions, remarks: Vec::new(), unavailable: None }
 }
 
 fn cpu() -> Listing {

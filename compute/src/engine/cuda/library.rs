@@ -110,6 +110,19 @@ pub(super) fn compiler() -> Option<&'static Nvrtc> {
     COMPILER.get_or_init(make).as_ref()
 }
 
+/// A function of a library that stays loaded.
+///
+/// # Errors
+/// Its name, when there is none.
+///
+/// # Safety
+/// `T` must be the function's type.
+pub(super) unsafe fn symbol<T: Copy>(library: &'static Library, name: &str) -> Result<T, String> {
+    // SAFETY: as demanded of the caller.
+    let found = unsafe { library.get::<T>(name) };
+    found.map(|symbol| *symbol).map_err(|_| format!("it lacks the function {name}"))
+}
+
 impl Libraries {
     /// Looks for every library; `open` opens one at a place.
     fn find(surroundings: &Surroundings, open: impl Fn(Part, &Place) -> Result<Opened, Refusal>) -> Self {
@@ -244,10 +257,7 @@ impl Part {
         let is_cuda_12 = driver.is_some_and(|(major, _)| major < 13);
         let package = match self {
             Self::Driver => {
-                return format!(
-                    "install the NVIDIA driver, version {} or later, from the system's packages or nvidia.com",
-                    judge::OLDEST_DRIVER_PACKAGE
-                );
+                return format!("install its driver, version {} or later", judge::OLDEST_DRIVER_PACKAGE);
             }
             Self::Nvrtc if is_cuda_12 => "nvidia-cuda-nvrtc-cu12",
             Self::Nvrtc => "nvidia-cuda-nvrtc",
@@ -272,6 +282,9 @@ impl fmt::Display for Found {
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { part, problems, searched, remedy } = self;
+        if *part == Part::Driver && problems.is_empty() {
+            return write!(f, "no NVIDIA driver was found in {searched}; for an NVIDIA GPU, {remedy}");
+        }
         let (name, purpose) = (part.name(), part.purpose());
         if problems.is_empty() {
             write!(f, "{name}, which {purpose}, was not found in {searched}; {remedy}")

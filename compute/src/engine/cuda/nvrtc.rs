@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use libloading::Library;
 
-use super::kernels;
+use super::{kernels, library};
 use crate::engine::EngineError;
 use crate::shape::Precision;
 
@@ -260,19 +260,19 @@ impl Api {
         // SAFETY: the signatures are those of nvrtc.h, the same in every version since 11.2.
         unsafe {
             Ok(Self {
-                create_program: symbol(library, "nvrtcCreateProgram")?,
-                destroy_program: symbol(library, "nvrtcDestroyProgram")?,
-                compile_program: symbol(library, "nvrtcCompileProgram")?,
-                log_size: symbol(library, "nvrtcGetProgramLogSize")?,
-                log: symbol(library, "nvrtcGetProgramLog")?,
-                cubin_size: symbol(library, "nvrtcGetCUBINSize")?,
-                cubin: symbol(library, "nvrtcGetCUBIN")?,
-                ptx_size: symbol(library, "nvrtcGetPTXSize")?,
-                ptx: symbol(library, "nvrtcGetPTX")?,
-                error_string: symbol(library, "nvrtcGetErrorString")?,
-                version: symbol(library, "nvrtcVersion")?,
-                n_architectures: symbol(library, "nvrtcGetNumSupportedArchs")?,
-                architectures: symbol(library, "nvrtcGetSupportedArchs")?,
+                create_program: library::symbol(library, "nvrtcCreateProgram")?,
+                destroy_program: library::symbol(library, "nvrtcDestroyProgram")?,
+                compile_program: library::symbol(library, "nvrtcCompileProgram")?,
+                log_size: library::symbol(library, "nvrtcGetProgramLogSize")?,
+                log: library::symbol(library, "nvrtcGetProgramLog")?,
+                cubin_size: library::symbol(library, "nvrtcGetCUBINSize")?,
+                cubin: library::symbol(library, "nvrtcGetCUBIN")?,
+                ptx_size: library::symbol(library, "nvrtcGetPTXSize")?,
+                ptx: library::symbol(library, "nvrtcGetPTX")?,
+                error_string: library::symbol(library, "nvrtcGetErrorString")?,
+                version: library::symbol(library, "nvrtcVersion")?,
+                n_architectures: library::symbol(library, "nvrtcGetNumSupportedArchs")?,
+                architectures: library::symbol(library, "nvrtcGetSupportedArchs")?,
             })
         }
     }
@@ -285,14 +285,4 @@ impl Api {
         };
         text.unwrap_or_else(|| format!("status {status}"))
     }
-}
-
-/// A function of a library that stays loaded.
-///
-/// # Safety
-/// `T` must be the function's type.
-unsafe fn symbol<T: Copy>(library: &'static Library, name: &str) -> Result<T, String> {
-    // SAFETY: as demanded of the caller.
-    let found = unsafe { library.get::<T>(name) };
-    found.map(|symbol| *symbol).map_err(|_| format!("it lacks the function {name}"))
 }
