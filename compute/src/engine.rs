@@ -5,6 +5,7 @@
 //! without one.
 
 pub mod cpu;
+pub mod cuda;
 pub mod fake;
 pub mod wgsl;
 
