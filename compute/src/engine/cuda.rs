@@ -3,12 +3,26 @@
 //! [`library`] finds the driver and the libraries, [`listing`] the devices. The texts in `shaders/` ([`kernels`]) are
 //! compiled for the device at hand by [`nvrtc`].
 
+mod ahead;
+mod cublaslt;
+mod cudnn;
+mod device;
 mod driver;
+mod error;
+#[cfg(test)]
+mod fixture;
 mod kernels;
 mod launch;
+mod layout;
 mod library;
 mod listing;
+mod memory;
 mod nvrtc;
+mod session;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod tune;
 
 use super::{Engine, EngineError, Listing};
 
