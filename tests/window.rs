@@ -129,6 +129,7 @@ fn running() -> State {
         minibatch: 16,
         engine: EngineKind::Fake,
         device: "rtx 4090".into(),
+        tier: Default::default(),
         bounds: Bounds::default(),
         input_size: None,
         script: None,

@@ -25,6 +25,8 @@ use crate::ops::BufferId;
 use crate::plan::Plan;
 use crate::shape::{Precision, UnknownName, parse_name};
 
+pub use cuda::Tier;
+
 /// How a run is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -231,16 +233,22 @@ pub fn listings(kind: EngineKind, script: Option<&fake::Script>) -> Vec<Listing>
     }
 }
 
-/// Opens a device by its [`Device::id`]. The fake engine plays `script`, or its default.
+/// Opens a device by its [`Device::id`]. The fake engine plays `script`, or its default; the CUDA engine uses no more of
+/// the vendor's libraries than `tier` says.
 ///
 /// # Errors
 /// [`EngineError::NoSuchDevice`] and whatever the driver reports.
-pub fn open(kind: EngineKind, id: &str, script: Option<&fake::Script>) -> Result<Box<dyn Engine>, EngineError> {
+pub fn open(
+    kind: EngineKind,
+    id: &str,
+    script: Option<&fake::Script>,
+    tier: Tier,
+) -> Result<Box<dyn Engine>, EngineError> {
     match kind {
         EngineKind::Fake => Ok(Box::new(fake::Fake::open(&script.cloned().unwrap_or_default(), id)?)),
         EngineKind::Cpu if id == cpu::DEVICE_ID => cpu::open(),
         EngineKind::Cpu => Err(EngineError::NoSuchDevice { id: id.to_owned(), available: cpu::DEVICE_ID.to_owned() }),
-        EngineKind::Cuda => cuda::open(id),
+        EngineKind::Cuda => cuda::open(id, tier),
         EngineKind::Wgsl => wgsl::open(id),
     }
 }

@@ -11,7 +11,7 @@ use compute::bench::record::Status;
 use compute::bench::store::{self, SaveError, Store};
 use compute::bench::suite::{Selection, Suite, choose, runs};
 use compute::bench::supervisor::{Cancel, SilenceLimits, Update, supervise};
-use compute::engine::EngineKind;
+use compute::engine::{EngineKind, Tier};
 use compute::models::Model;
 use compute::plan::Pass;
 use compute::shape::Precision;
@@ -34,9 +34,13 @@ pub(super) struct Arguments {
     /// Device to measure, as `batchmark devices` prints it; may be repeated
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     device: Vec<String>,
-    /// Engine to measure: wgsl, cpu; may be repeated
+    /// Engine to measure: cuda, wgsl, cpu; may be repeated
     #[arg(long, value_name = "ENGINE", value_delimiter = ',')]
     engine: Vec<EngineKind>,
+    /// The most that the cuda engine may use: vendor (cuDNN and cuBLASLt), own (our kernels alone), ahead (our kernels
+    /// compiled ahead of time)
+    #[arg(long, value_name = "TIER", default_value_t)]
+    tier: Tier,
     /// Networks, as `batchmark models` prints them
     #[arg(long, value_delimiter = ',', value_name = "MODEL")]
     model: Vec<Model>,
@@ -97,6 +101,7 @@ fn selection(arguments: &Arguments) -> Selection {
         passes: arguments.pass.clone(),
         precisions: arguments.precision.clone(),
         minibatches: arguments.minibatch.clone(),
+        tier: arguments.tier,
         iterations: arguments.iterations,
         max_seconds: arguments.max_seconds,
     }

@@ -54,6 +54,7 @@ impl Custom {
         }
         Ok(Selection {
             suite: None,
+            tier: Default::default(),
             models: self.models.clone(),
             passes: self.passes.clone(),
             precisions: self.precisions.clone(),

@@ -166,6 +166,7 @@ pub(crate) mod tests {
             minibatch: 16,
             engine: EngineKind::Fake,
             device: "fake".into(),
+            tier: Default::default(),
             bounds: Bounds::default(),
             input_size: None,
             script: None,

@@ -92,7 +92,7 @@ fn attempt(
     let graph = spec.graph()?;
     let plan = Plan::new(&graph, spec.pass, spec.precision, spec.minibatch)?;
     record.memory.planned_bytes = Some(plan.bytes());
-    let engine = engine::open(spec.engine, &spec.device, spec.script.as_ref())?;
+    let engine = engine::open(spec.engine, &spec.device, spec.script.as_ref(), spec.tier)?;
     let device = device.insert(engine.device().clone());
     telemetry::complete(device);
     record.libraries = engine.libraries();

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::record::{Memory, Record, Status};
 use super::telemetry;
-use crate::engine::{EngineKind, fake};
+use crate::engine::{EngineKind, Tier, fake};
 use crate::graph::Graph;
 use crate::models::Model;
 use crate::ops::ShapeError;
@@ -26,6 +26,9 @@ pub struct RunSpec {
     pub engine: EngineKind,
     /// The device, by [`crate::engine::Device::id`].
     pub device: String,
+    /// The most of the vendor's libraries that the CUDA engine may use.
+    #[serde(default)]
+    pub tier: Tier,
     /// How long to measure.
     pub bounds: Bounds,
     /// Side of the input where it is not the published one; tests only.

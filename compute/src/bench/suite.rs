@@ -4,7 +4,7 @@ mod choice;
 #[cfg(test)]
 mod tests;
 
-use crate::engine::Listing;
+use crate::engine::{Listing, Tier};
 use crate::models::Model;
 use crate::plan::Pass;
 use crate::shape::{Precision, UnknownName, parse_name};
@@ -29,6 +29,8 @@ pub enum Suite {
 pub struct Selection {
     /// The suite, if one was named.
     pub suite: Option<Suite>,
+    /// The most of the vendor's libraries that the CUDA engine may use.
+    pub tier: Tier,
     /// Networks.
     pub models: Vec<Model>,
     /// Passes.
@@ -131,6 +133,7 @@ pub fn runs(selection: &Selection, targets: &[Target]) -> Vec<RunSpec> {
                         minibatch,
                         engine: target.listing.engine,
                         device: target.listing.device.id.clone(),
+                        tier: selection.tier,
                         bounds,
                         input_size: None,
                         script: None,

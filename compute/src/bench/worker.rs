@@ -131,6 +131,7 @@ mod tests {
             minibatch: 4,
             engine: EngineKind::Fake,
             device: "fake-0".to_owned(),
+            tier: Default::default(),
             bounds: Default::default(),
             input_size: Some(32),
             script: Some(script),

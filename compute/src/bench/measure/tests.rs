@@ -14,6 +14,7 @@ fn spec(script: Script) -> RunSpec {
         minibatch: 64,
         engine: EngineKind::Fake,
         device: "fake-0".to_owned(),
+        tier: Default::default(),
         bounds: Bounds::default(),
         input_size: None,
         script: Some(script),

@@ -93,6 +93,7 @@ fn suites_have_their_fixed_runs() {
 #[test]
 fn a_selection_replaces_the_lists_it_names() {
     let selection = Selection {
+        tier: Tier::default(),
         suite: Some(Suite::Sweep),
         models: vec![Model::Vgg16],
         passes: vec![Pass::Forward],

@@ -8,6 +8,7 @@ use cudarc::driver::sys::{CUfunction_attribute, CUgraphInstantiate_flags, CUstre
 use cudarc::nvrtc::Ptx;
 use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, CudaModule, CudaStream, result};
 
+use super::ahead;
 use super::error::driver_error;
 use super::launch::{Candidate, Command, Facts, Kernel, Launch, Place};
 use super::nvrtc::Nvrtc;
