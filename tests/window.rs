@@ -130,6 +130,7 @@ fn running() -> State {
         engine: EngineKind::Fake,
         device: "rtx 4090".into(),
         bounds: Bounds::default(),
+        profile: false,
         input_size: None,
         script: None,
     };

@@ -132,6 +132,7 @@ impl Current {
             Some(Phase::Load) => (0.15, 0.25),
             Some(Phase::WarmUp) => (0.25, 0.4),
             Some(Phase::Measure) => (0.4, 1.0),
+            Some(Phase::Profile) => (1.0, 1.0),
         };
         from + (to - from) * within
     }
@@ -167,6 +168,7 @@ pub(crate) mod tests {
             engine: EngineKind::Fake,
             device: "fake".into(),
             bounds: Bounds::default(),
+            profile: false,
             input_size: None,
             script: None,
         }

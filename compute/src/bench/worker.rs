@@ -132,6 +132,7 @@ mod tests {
             engine: EngineKind::Fake,
             device: "fake-0".to_owned(),
             bounds: Default::default(),
+            profile: false,
             input_size: Some(32),
             script: Some(script),
         };
