@@ -190,6 +190,7 @@ pub(crate) const fn pass_hint(pass: Pass) -> &'static str {
 /// An engine, or a framework that another program measured, by its name in files.
 pub(crate) fn engine(name: &str) -> &str {
     match name {
+        "cuda" => "CUDA",
         "wgsl" => "WGSL",
         "cpu" => "CPU reference",
         "pytorch" => "PyTorch",
