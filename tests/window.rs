@@ -131,6 +131,7 @@ fn running() -> State {
         device: "rtx 4090".into(),
         tier: Default::default(),
         bounds: Bounds::default(),
+        profile: false,
         input_size: None,
         script: None,
     };

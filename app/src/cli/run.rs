@@ -1,6 +1,7 @@
 //! `batchmark run`: measures, saves after every run, prints a table at the end.
 
 mod destination;
+mod profile;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,6 +60,9 @@ pub(super) struct Arguments {
     /// Bound on warm-up and measurement of each run, in seconds
     #[arg(long, value_name = "S", value_parser = parse_seconds)]
     max_seconds: Option<f64>,
+    /// Afterwards time each step of an iteration and print it beside what the device could do at most; stored, too
+    #[arg(long)]
+    profile: bool,
     /// Name of this machine, stored in the result file
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
@@ -104,6 +108,7 @@ fn selection(arguments: &Arguments) -> Selection {
         tier: arguments.tier,
         iterations: arguments.iterations,
         max_seconds: arguments.max_seconds,
+        profile: arguments.profile,
     }
 }
 
@@ -159,6 +164,7 @@ impl Session<'_> {
             print(&store::text(own)?)?;
         } else {
             print(&records(&[Source { name: "", file: own }]).render(Format::Text))?;
+            print(&profile::text(own))?;
         }
         let good = |status| matches!(status, Status::Ok | Status::NotSupported);
         let mut outcome =

@@ -61,6 +61,7 @@ impl Custom {
             minibatches: minibatches(&self.minibatches)?,
             iterations: None,
             max_seconds: Some(f64::from(self.max_seconds)),
+            profile: false,
         })
     }
 }

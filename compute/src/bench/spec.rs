@@ -31,6 +31,9 @@ pub struct RunSpec {
     pub tier: Tier,
     /// How long to measure.
     pub bounds: Bounds,
+    /// Whether the steps of an iteration are timed one by one after the measurement.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub profile: bool,
     /// Side of the input where it is not the published one; tests only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_size: Option<usize>,
@@ -75,7 +78,7 @@ impl RunSpec {
             pass: self.pass,
             precision: self.precision,
             minibatch: self.minibatch,
-            engine: self.engine,
+            engine: self.engine.name().to_owned(),
             device: None,
             started: telemetry::now_utc(),
             status,
@@ -87,6 +90,7 @@ impl RunSpec {
             verification: None,
             telemetry: None,
             tuning_ms: None,
+            profile: None,
             kernels: Vec::new(),
             libraries: std::collections::BTreeMap::new(),
             notes: Vec::new(),

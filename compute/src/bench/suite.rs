@@ -43,6 +43,8 @@ pub struct Selection {
     pub iterations: Option<usize>,
     /// Bound of seconds a run.
     pub max_seconds: Option<f64>,
+    /// Whether each run is profiled.
+    pub profile: bool,
 }
 
 /// A device and the engine to run on it.
@@ -135,6 +137,7 @@ pub fn runs(selection: &Selection, targets: &[Target]) -> Vec<RunSpec> {
                         device: target.listing.device.id.clone(),
                         tier: selection.tier,
                         bounds,
+                        profile: selection.profile,
                         input_size: None,
                         script: None,
                     }));

@@ -133,6 +133,7 @@ mod tests {
             device: "fake-0".to_owned(),
             tier: Default::default(),
             bounds: Default::default(),
+            profile: false,
             input_size: Some(32),
             script: Some(script),
         };

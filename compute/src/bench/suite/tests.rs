@@ -101,6 +101,7 @@ fn a_selection_replaces_the_lists_it_names() {
         minibatches: vec![8, 2, 8],
         iterations: Some(5),
         max_seconds: None,
+        profile: true,
     };
     let runs = runs(&selection, &targets()[..1]);
     let minibatches: Vec<usize> = runs.iter().map(|run| run.minibatch).collect();
