@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cudarc::driver::sys::{CUfunction_attribute, CUgraphInstantiate_flags, CUstreamCaptureMode};
+use cudarc::driver::sys::{self, CUevent_flags, CUfunction_attribute, CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::nvrtc::Ptx;
-use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, CudaModule, CudaStream, result};
+use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaGraph, CudaModule, CudaStream, result};
 
 use super::ahead;
 use super::error::driver_error;
@@ -172,6 +172,23 @@ impl Gpu {
             )
         }
         .map_err(|error| driver_error(&format!("launching {}", launch.kernel.entry), error))
+    }
+
+    /// Records an event so that it can be asked for its time although it is captured into a graph.
+    pub(super) fn record(&self, event: &CudaEvent) -> Result<(), EngineError> {
+        /// `CU_EVENT_RECORD_EXTERNAL` of cuda.h.
+        const EXTERNAL: u32 = 1;
+        // SAFETY: event and stream are alive and of one context.
+        unsafe { sys::cuEventRecordWithFlags(event.cu_event(), self.stream.cu_stream(), EXTERNAL) }
+            .result()
+            .map_err(|error| driver_error("recording an event", error))
+    }
+
+    /// A new event that keeps time.
+    pub(super) fn event(&self) -> Result<CudaEvent, EngineError> {
+        self.context
+            .new_event(Some(CUevent_flags::CU_EVENT_DEFAULT))
+            .map_err(|error| driver_error("making an event", error))
     }
 
     /// Captures what `enqueue` puts on the stream into a graph.
