@@ -51,6 +51,7 @@ fn spec(minibatch: usize, script: Script) -> RunSpec {
         engine: EngineKind::Fake,
         device: "fake-0".to_owned(),
         bounds: Bounds { iterations: 10, max_seconds: 1.0 },
+        profile: false,
         input_size: Some(32),
         script: Some(script),
     }

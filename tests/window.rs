@@ -129,7 +129,9 @@ fn running() -> State {
         minibatch: 16,
         engine: EngineKind::Fake,
         device: "rtx 4090".into(),
+        tier: Default::default(),
         bounds: Bounds::default(),
+        profile: false,
         input_size: None,
         script: None,
     };

@@ -25,6 +25,8 @@ use crate::ops::BufferId;
 use crate::plan::Plan;
 use crate::shape::{Precision, UnknownName, parse_name};
 
+pub use cuda::Tier;
+
 /// How a run is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -211,6 +213,27 @@ pub struct Timing {
     pub host_secs: f64,
 }
 
+/// Time of one step of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepTime {
+    /// Median over the iterations that were profiled.
+    pub secs: f64,
+    /// What computed it: kernels and library routines with their variants.
+    pub kernel: String,
+}
+
+/// Median of each step over several iterations, which have one time a step each.
+pub(crate) fn step_medians(iterations: &[Vec<f64>]) -> Vec<f64> {
+    let n_steps = iterations.first().map_or(0, Vec::len);
+    let median = |step: usize| {
+        let mut secs: Vec<f64> = iterations.iter().map(|iteration| iteration[step]).collect();
+        secs.sort_by(f64::total_cmp);
+        let middle = secs.len() / 2;
+        if secs.len().is_multiple_of(2) { secs[middle - 1].midpoint(secs[middle]) } else { secs[middle] }
+    };
+    (0..n_steps).map(median).collect()
+}
+
 /// Device memory of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
@@ -231,16 +254,22 @@ pub fn listings(kind: EngineKind, script: Option<&fake::Script>) -> Vec<Listing>
     }
 }
 
-/// Opens a device by its [`Device::id`]. The fake engine plays `script`, or its default.
+/// Opens a device by its [`Device::id`]. The fake engine plays `script`, or its default; the CUDA engine uses no more of
+/// the vendor's libraries than `tier` says.
 ///
 /// # Errors
 /// [`EngineError::NoSuchDevice`] and whatever the driver reports.
-pub fn open(kind: EngineKind, id: &str, script: Option<&fake::Script>) -> Result<Box<dyn Engine>, EngineError> {
+pub fn open(
+    kind: EngineKind,
+    id: &str,
+    script: Option<&fake::Script>,
+    tier: Tier,
+) -> Result<Box<dyn Engine>, EngineError> {
     match kind {
         EngineKind::Fake => Ok(Box::new(fake::Fake::open(&script.cloned().unwrap_or_default(), id)?)),
         EngineKind::Cpu if id == cpu::DEVICE_ID => cpu::open(),
         EngineKind::Cpu => Err(EngineError::NoSuchDevice { id: id.to_owned(), available: cpu::DEVICE_ID.to_owned() }),
-        EngineKind::Cuda => cuda::open(id),
+        EngineKind::Cuda => cuda::open(id, tier),
         EngineKind::Wgsl => wgsl::open(id),
     }
 }
@@ -284,6 +313,14 @@ pub trait Session {
     /// # Errors
     /// [`EngineError::OutOfMemory`], [`EngineError::DeviceLost`], [`EngineError::Failed`].
     fn run(&mut self, iterations: usize) -> Result<Vec<Timing>, EngineError>;
+
+    /// Computes at least one and about `repetitions` iterations with a time at the border of each step: one entry a step
+    /// of the plan, in order. What lies between two steps counts to the later one, so that the times add up to an
+    /// iteration's. Afterwards the buffers hold what an iteration leaves.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    fn profile(&mut self, repetitions: usize) -> Result<Vec<StepTime>, EngineError>;
 
     /// Values of a buffer in logical order. Only buffers that are alive at the end of an iteration hold what the plan
     /// says: parameters, logits, loss and gradients.

@@ -58,7 +58,7 @@ fn choice_ui(ui: &mut egui::Ui, state: &State, index: usize, choice: &Choice, ac
     let device = &choice.listing.device;
     let refusal = state.devices.refusal(choice);
     let can_choose = refusal.is_none() && !state.is_running();
-    let label = format!("{} · {}", device.name, text::engine(choice.listing.engine));
+    let label = format!("{} · {}", device.name, text::engine(choice.listing.engine.name()));
     let mut is_chosen = choice.is_chosen;
     let response = ui.add_enabled(can_choose, egui::Checkbox::new(&mut is_chosen, label));
     let response = response.on_hover_text(describe(&choice.listing));

@@ -3,12 +3,37 @@
 //! [`library`] finds the driver and the libraries, [`listing`] the devices. The texts in `shaders/` ([`kernels`]) are
 //! compiled for the device at hand by [`nvrtc`].
 
+mod ahead;
+mod average_pool;
+mod batch_norm;
+mod cast;
+mod conv2d;
+mod cublaslt;
+mod cudnn;
+mod device;
+mod dropout;
 mod driver;
+mod error;
+#[cfg(test)]
+mod fixture;
 mod kernels;
 mod launch;
+mod layout;
 mod library;
 mod listing;
+mod lower;
+mod max_pool;
+mod memory;
 mod nvrtc;
+mod session;
+mod softmax;
+mod stream;
+mod tier;
+#[cfg(test)]
+mod tests;
+mod tune;
+
+pub use tier::Tier;
 
 use super::{Engine, EngineError, Listing};
 
@@ -18,12 +43,11 @@ pub fn listings() -> Vec<Listing> {
     listing::listings()
 }
 
-/// Opens the device that is listed under `device_id`.
+/// Opens the device that is listed under `device_id`, with no more of the libraries than `tier` says.
 ///
 /// # Errors
 /// [`EngineError::NoSuchDevice`] with those there are, [`EngineError::NotSupported`] for one that is listed as not
 /// usable, [`EngineError::Failed`] when the driver refuses.
-pub fn open(device_id: &str) -> Result<Box<dyn Engine>, EngineError> {
-    let opened = listing::open(device_id)?;
-    Err(EngineError::NotSupported { reason: format!("{} can't compute yet", opened.listing.device.name) })
+pub(super) fn open(device_id: &str, tier: Tier) -> Result<Box<dyn Engine>, EngineError> {
+    Ok(Box::new(device::open(device_id, tier)?))
 }

@@ -6,8 +6,11 @@ use std::sync::Mutex;
 use cudarc::driver::CudaEvent;
 
 use super::error::driver_error;
+use super::library;
+use super::listing::{self, OpenDevice};
 use super::session::{LoadedPlan, Pick};
 use super::stream::Gpu;
+use super::tier::Tier;
 use super::tune::Choices;
 use crate::engine::{Device, Engine, EngineError, Session};
 use crate::plan::Plan;
@@ -24,6 +27,35 @@ pub(super) struct CudaEngine {
     pub(super) libraries: BTreeMap<String, String>,
     /// Remarks that belong to every result.
     pub(super) notes: Vec<String>,
+}
+
+/// Opens the device that is listed under `id`, for at most `tier`'s libraries.
+///
+/// # Errors
+/// As [`super::open`].
+pub(super) fn open(id: &str, tier: Tier) -> Result<CudaEngine, EngineError> {
+    let OpenDevice { context, facts, listing } = listing::open(id)?;
+    let available = library::load();
+    let tier = tier.max(available.tier());
+    let compiler = if tier == Tier::Ahead { None } else { library::compiler() };
+    let gpu = Gpu::new(context, facts, compiler)?;
+    let mut libraries = available.versions();
+    if tier > Tier::Vendor {
+        libraries.remove("cudnn");
+        libraries.remove("cublaslt");
+    }
+    if tier > Tier::Own {
+        libraries.remove("nvrtc");
+    }
+    libraries.insert("tier".into(), tier.name().into());
+    Ok(CudaEngine {
+        device: listing.device,
+        precisions: listing.precisions,
+        gpu,
+        choices: Mutex::default(),
+        libraries,
+        notes: notes(tier, available.tier()),
+    })
 }
 
 impl CudaEngine {
@@ -44,6 +76,17 @@ impl CudaEngine {
         }
         Ok(())
     }
+}
+
+/// What a record says of the tier where it is not the fullest: why the machine has less, or that less was asked for.
+fn notes(tier: Tier, available: Tier) -> Vec<String> {
+    if tier == Tier::Vendor {
+        return Vec::new();
+    }
+    if tier > available {
+        return vec![format!("tier {tier} was asked for, the machine has what tier {available} needs")];
+    }
+    library::load().remarks()
 }
 
 impl Engine for CudaEngine {

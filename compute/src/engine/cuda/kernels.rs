@@ -6,6 +6,8 @@ use crate::shape::{Element, Precision};
 struct File {
     /// Stem of the file.
     name: &'static str,
+    /// Precisions that it computes in.
+    precisions: &'static [Precision],
     /// Texts that it builds on, in order; [`ELEMENT`] precedes them all.
     before: &'static [&'static str],
     text: &'static str,
@@ -16,33 +18,127 @@ const COLUMNS: &str = include_str!("../../../../shaders/columns.cu");
 const COLUMN_SUMS: &str = include_str!("../../../../shaders/column_sums.cu");
 const NORMALIZATION: &str = include_str!("../../../../shaders/normalization.cu");
 const CONV2D_TILE: &str = include_str!("../../../../shaders/conv2d_tile.cu");
+const CONV2D_GATHER: &str = include_str!("../../../../shaders/conv2d_gather.cu");
+const CONV2D_FINISH: &str = include_str!("../../../../shaders/conv2d_finish.cu");
 const CONV2D_SIMT_TILE: &str = include_str!("../../../../shaders/conv2d_simt_tile.cu");
+const CONV2D_WGMMA_TILE: &str = include_str!("../../../../shaders/conv2d_wgmma_tile.cu");
+const CONV2D_WGMMA_EPILOGUE: &str = include_str!("../../../../shaders/conv2d_wgmma_epilogue.cu");
+
+/// Every precision.
+const ALL: &[Precision] = &Precision::ALL;
+/// What tensor cores compute in.
+const TENSOR: &[Precision] = &[Precision::Tf32, Precision::F16, Precision::Bf16];
+/// Half precisions.
+const HALF: &[Precision] = &[Precision::F16, Precision::Bf16];
+/// IEEE single precision.
+const SINGLE: &[Precision] = &[Precision::F32];
 
 /// Every kernel file.
 const FILES: &[File] = &[
-    File { name: "cast", before: &[], text: include_str!("../../../../shaders/cast.cu") },
-    File { name: "dropout", before: &[], text: include_str!("../../../../shaders/dropout.cu") },
+    File { name: "cast", precisions: HALF, before: &[], text: include_str!("../../../../shaders/cast.cu") },
+    File { name: "dropout", precisions: ALL, before: &[COLUMNS], text: include_str!("../../../../shaders/dropout.cu") },
     File {
         name: "batch_norm",
+        precisions: ALL,
         before: &[COLUMNS, NORMALIZATION],
         text: include_str!("../../../../shaders/batch_norm.cu"),
     },
     File {
         name: "batch_norm_sums",
+        precisions: ALL,
         before: &[COLUMNS, COLUMN_SUMS, NORMALIZATION],
         text: include_str!("../../../../shaders/batch_norm_sums.cu"),
     },
     File {
         name: "gradient_finish",
+        precisions: ALL,
         before: &[COLUMNS, COLUMN_SUMS],
         text: include_str!("../../../../shaders/gradient_finish.cu"),
     },
-    File { name: "conv2d", before: &[CONV2D_TILE], text: include_str!("../../../../shaders/conv2d.cu") },
-    File { name: "conv2d_simt", before: &[CONV2D_SIMT_TILE], text: include_str!("../../../../shaders/conv2d_simt.cu") },
+    File {
+        name: "max_pool",
+        precisions: ALL,
+        before: &[COLUMNS],
+        text: include_str!("../../../../shaders/max_pool.cu"),
+    },
+    File {
+        name: "max_pool_backward",
+        precisions: ALL,
+        before: &[COLUMNS],
+        text: include_str!("../../../../shaders/max_pool_backward.cu"),
+    },
+    File {
+        name: "average_pool",
+        precisions: ALL,
+        before: &[COLUMNS, COLUMN_SUMS],
+        text: include_str!("../../../../shaders/average_pool.cu"),
+    },
+    File { name: "softmax", precisions: ALL, before: &[], text: include_str!("../../../../shaders/softmax.cu") },
+    File {
+        name: "conv2d_epilogue",
+        precisions: ALL,
+        before: &[COLUMNS],
+        text: include_str!("../../../../shaders/conv2d_epilogue.cu"),
+    },
+    File {
+        name: "conv2d_stem",
+        precisions: ALL,
+        before: &[],
+        text: include_str!("../../../../shaders/conv2d_stem.cu"),
+    },
+    File {
+        name: "conv2d",
+        precisions: TENSOR,
+        before: &[CONV2D_TILE, CONV2D_GATHER, CONV2D_FINISH],
+        text: include_str!("../../../../shaders/conv2d.cu"),
+    },
+    File {
+        name: "conv2d_backward_data",
+        precisions: TENSOR,
+        before: &[CONV2D_TILE, CONV2D_GATHER, CONV2D_FINISH],
+        text: include_str!("../../../../shaders/conv2d_backward_data.cu"),
+    },
+    File {
+        name: "conv2d_backward_weight",
+        precisions: TENSOR,
+        before: &[CONV2D_TILE],
+        text: include_str!("../../../../shaders/conv2d_backward_weight.cu"),
+    },
+    File {
+        name: "conv2d_simt",
+        precisions: SINGLE,
+        before: &[CONV2D_SIMT_TILE],
+        text: include_str!("../../../../shaders/conv2d_simt.cu"),
+    },
     File {
         name: "conv2d_simt_backward_weight",
+        precisions: SINGLE,
         before: &[CONV2D_SIMT_TILE],
         text: include_str!("../../../../shaders/conv2d_simt_backward_weight.cu"),
+    },
+    File {
+        name: "conv2d_winograd",
+        precisions: SINGLE,
+        before: &[CONV2D_SIMT_TILE],
+        text: include_str!("../../../../shaders/conv2d_winograd.cu"),
+    },
+    File {
+        name: "conv2d_wgmma",
+        precisions: HALF,
+        before: &[CONV2D_WGMMA_TILE, CONV2D_WGMMA_EPILOGUE],
+        text: include_str!("../../../../shaders/conv2d_wgmma.cu"),
+    },
+    File {
+        name: "conv2d_wgmma_patch",
+        precisions: HALF,
+        before: &[CONV2D_WGMMA_TILE, CONV2D_WGMMA_EPILOGUE],
+        text: include_str!("../../../../shaders/conv2d_wgmma_patch.cu"),
+    },
+    File {
+        name: "conv2d_wgmma_backward_weight",
+        precisions: HALF,
+        before: &[CONV2D_WGMMA_TILE],
+        text: include_str!("../../../../shaders/conv2d_wgmma_backward_weight.cu"),
     },
 ];
 
@@ -67,6 +163,11 @@ pub(super) fn text(file: &str, precision: Precision) -> String {
     let constants = format!("#define ELEMENT {element}\n#define TF32 {tf32}\n");
     let texts = std::iter::once(&ELEMENT).chain(*before).chain([text]);
     std::iter::once(constants.as_str()).chain(texts.copied()).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether a kernel file computes in a precision.
+pub(super) fn serves(file: &str, precision: Precision) -> bool {
+    FILES.iter().any(|known| known.name == file && known.precisions.contains(&precision))
 }
 
 /// Whether devices of a compute capability compute in a precision: tensor cores know bf16 and TF32 from 8.0 on, f16

@@ -20,6 +20,7 @@ pub(super) use judge::OLDEST_DRIVER;
 pub(super) use search::Surroundings;
 
 use super::nvrtc::Nvrtc;
+use super::tier::Tier;
 use judge::Verdict;
 use open::{Opened, Refusal};
 use search::Place;
@@ -78,17 +79,6 @@ pub(super) struct Libraries {
     pub(super) cudnn: Presence,
 }
 
-/// How much of the work vendor libraries do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tier {
-    /// Convolutions and matrix products by cuDNN and cuBLASLt, the rest by our kernels.
-    VendorLibraries,
-    /// Our kernels alone, compiled for the device.
-    OwnKernels,
-    /// Our kernels alone, compiled ahead of time and translated by the driver.
-    AheadOfTime,
-}
-
 /// The libraries of this process: looked for at the first call. This takes some tens of milliseconds.
 pub(super) fn load() -> &'static Libraries {
     static LIBRARIES: OnceLock<Libraries> = OnceLock::new();
@@ -142,9 +132,9 @@ impl Libraries {
 
     pub(super) fn tier(&self) -> Tier {
         match (&self.nvrtc, &self.cublaslt, &self.cudnn) {
-            (_, Ok(_), Ok(_)) => Tier::VendorLibraries,
-            (Ok(_), ..) => Tier::OwnKernels,
-            (Err(_), ..) => Tier::AheadOfTime,
+            (Ok(_), Ok(_), Ok(_)) => Tier::Vendor,
+            (Ok(_), ..) => Tier::Own,
+            (Err(_), ..) => Tier::Ahead,
         }
     }
 
@@ -165,9 +155,9 @@ impl Libraries {
         let missing = others.into_iter().filter_map(|presence| presence.as_ref().err());
         let reasons: Vec<String> = missing.map(ToString::to_string).collect();
         let tier = match self.tier() {
-            Tier::VendorLibraries => None,
-            Tier::OwnKernels => Some("own kernels only"),
-            Tier::AheadOfTime => Some("own kernels only, compiled ahead of time"),
+            Tier::Vendor => None,
+            Tier::Own => Some("own kernels only"),
+            Tier::Ahead => Some("own kernels only, compiled ahead of time"),
         };
         let summary = match (tier, found.is_empty()) {
             (None, _) => Some(found.join(", ")),

@@ -3,7 +3,6 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
-use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaEvent, CudaGraph};
 
 use super::device::CudaEngine;
@@ -14,7 +13,7 @@ use super::lower::{self, Lowered};
 use super::memory::DeviceMemory;
 use super::stream::{Addresses, Gpu};
 use super::tune;
-use crate::engine::{EngineError, Memory, Session, Timing};
+use crate::engine::{EngineError, Memory, Session, StepTime, Timing, step_medians};
 use crate::ops::BufferId;
 use crate::plan::{Pass, Plan};
 use crate::shape::Precision;
@@ -154,6 +153,13 @@ impl<'a> LoadedPlan<'a> {
         commands.try_for_each(|command| self.gpu().enqueue(command, addresses, self.precision))
     }
 
+    fn enqueue_step(&self, chosen: &Chosen) -> Result<(), EngineError> {
+        // In training the parameters are another's to change, so what is made of them is made in every iteration.
+        let prepares = self.pass == Pass::ForwardBackward;
+        let prepare = chosen.candidate.prepare.iter().filter(|_| prepares);
+        self.enqueue(chosen, prepare.chain(&chosen.candidate.commands))
+    }
+
     /// Runs what depends on parameters alone, and captures an iteration.
     fn make_ready(&mut self) -> Result<(), EngineError> {
         if self.is_stale && self.pass == Pass::Forward {
@@ -164,14 +170,7 @@ impl<'a> LoadedPlan<'a> {
         if self.iteration.is_some() {
             return Ok(());
         }
-        // In training the parameters are another's to change, so what is made of them is made in every iteration.
-        let prepares = self.pass == Pass::ForwardBackward;
-        let one = || {
-            self.steps.iter().try_for_each(|chosen| {
-                let prepare = chosen.candidate.prepare.iter().filter(|_| prepares);
-                self.enqueue(chosen, prepare.chain(&chosen.candidate.commands))
-            })
-        };
+        let one = || self.steps.iter().try_for_each(|chosen| self.enqueue_step(chosen));
         // Once outside of capture: libraries may load something at their first use.
         one()?;
         self.gpu().wait()?;
@@ -185,8 +184,7 @@ impl<'a> LoadedPlan<'a> {
     /// Runs up to [`QUEUE_DEPTH`] iterations without a wait between them.
     fn run_queued(&mut self, count: usize) -> Result<Vec<Timing>, EngineError> {
         while self.events.len() <= count {
-            let event = self.gpu().context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
-            self.events.push(event.map_err(|error| driver_error("making an event", error))?);
+            self.events.push(self.gpu().event()?);
         }
         let Some(graph) = &self.iteration else {
             return Err(EngineError::Failed { what: "running".into(), reason: "the plan has no steps".into() });
@@ -248,6 +246,35 @@ impl Session for LoadedPlan<'_> {
             timings.extend(self.run_queued(count)?);
         }
         Ok(timings)
+    }
+
+    fn profile(&mut self, repetitions: usize) -> Result<Vec<StepTime>, EngineError> {
+        self.make_ready()?;
+        let gpu = self.gpu();
+        let events = (0..=self.steps.len()).map(|_| gpu.event()).collect::<Result<Vec<_>, _>>()?;
+        let graph = gpu.capture(|| {
+            for (chosen, event) in self.steps.iter().zip(&events) {
+                gpu.record(event)?;
+                self.enqueue_step(chosen)?;
+            }
+            events.last().map_or(Ok(()), |event| gpu.record(event))
+        })?;
+        let mut iterations = Vec::with_capacity(repetitions);
+        // The first launch of a graph also loads it.
+        for repetition in 0..=repetitions {
+            if let Some(graph) = &graph {
+                graph.launch().map_err(|error| driver_error("running a profile", error))?;
+            }
+            gpu.wait()?;
+            let times = events.windows(2).map(|pair| Ok(self.engine.elapsed_ms(&pair[0], &pair[1])? / 1e3));
+            let times = times.collect::<Result<Vec<f64>, EngineError>>()?;
+            if repetition > 0 {
+                iterations.push(times);
+            }
+        }
+        let medians = step_medians(&iterations);
+        let kernels = self.steps.iter().map(|step| step.candidate.name.clone());
+        Ok(medians.into_iter().zip(kernels).map(|(secs, kernel)| StepTime { secs, kernel }).collect())
     }
 
     fn read(&mut self, buffer: BufferId) -> Result<Vec<f32>, EngineError> {

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cudarc::driver::sys::{CUfunction_attribute, CUgraphInstantiate_flags, CUstreamCaptureMode};
+use cudarc::driver::sys::{self, CUevent_flags, CUfunction_attribute, CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::nvrtc::Ptx;
-use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, CudaModule, CudaStream, result};
+use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaGraph, CudaModule, CudaStream, result};
 
+use super::ahead;
 use super::error::driver_error;
 use super::launch::{Candidate, Command, Facts, Kernel, Launch, Place};
 use super::nvrtc::Nvrtc;
@@ -23,7 +24,7 @@ pub(super) struct Gpu {
     pub(super) context: Arc<CudaContext>,
     pub(super) stream: Arc<CudaStream>,
     pub(super) facts: Facts,
-    compiler: Arc<Nvrtc>,
+    compiler: Option<&'static Nvrtc>,
     modules: Mutex<HashMap<(&'static str, Precision), Arc<CudaModule>>>,
     functions: Mutex<HashMap<(Kernel, Precision), CudaFunction>>,
 }
@@ -51,7 +52,7 @@ impl Addresses<'_> {
 }
 
 impl Gpu {
-    pub(super) fn new(context: Arc<CudaContext>, facts: Facts, compiler: Arc<Nvrtc>) -> Result<Self, EngineError> {
+    pub(super) fn new(context: Arc<CudaContext>, facts: Facts, compiler: Option<&'static Nvrtc>) -> Result<Self, EngineError> {
         let stream = context.new_stream().map_err(|error| driver_error("making a stream", error))?;
         Ok(Self { context, stream, facts, compiler, modules: Mutex::default(), functions: Mutex::default() })
     }
@@ -100,7 +101,10 @@ impl Gpu {
 
     /// Machine code, or PTX, of a kernel file.
     fn image(&self, file: &'static str, precision: Precision) -> Result<Arc<Vec<u8>>, EngineError> {
-        self.compiler.kernel(file, precision, self.facts.capability)
+        match self.compiler {
+            Some(compiler) => compiler.kernel(file, precision, self.facts.capability),
+            None => ahead::image(file, precision),
+        }
     }
 
     fn function(&self, launch: &Launch, precision: Precision) -> Result<CudaFunction, EngineError> {
@@ -168,6 +172,23 @@ impl Gpu {
             )
         }
         .map_err(|error| driver_error(&format!("launching {}", launch.kernel.entry), error))
+    }
+
+    /// Records an event so that it can be asked for its time although it is captured into a graph.
+    pub(super) fn record(&self, event: &CudaEvent) -> Result<(), EngineError> {
+        /// `CU_EVENT_RECORD_EXTERNAL` of cuda.h.
+        const EXTERNAL: u32 = 1;
+        // SAFETY: event and stream are alive and of one context.
+        unsafe { sys::cuEventRecordWithFlags(event.cu_event(), self.stream.cu_stream(), EXTERNAL) }
+            .result()
+            .map_err(|error| driver_error("recording an event", error))
+    }
+
+    /// A new event that keeps time.
+    pub(super) fn event(&self) -> Result<CudaEvent, EngineError> {
+        self.context
+            .new_event(Some(CUevent_flags::CU_EVENT_DEFAULT))
+            .map_err(|error| driver_error("making an event", error))
     }
 
     /// Captures what `enqueue` puts on the stream into a graph.

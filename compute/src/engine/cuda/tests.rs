@@ -2,12 +2,12 @@
 
 mod steps;
 
-use super::device::CudaEngine;
+use super::device::{self, CudaEngine};
 use super::launch::Lowering;
 use super::session::{LoadedPlan, Pick};
-use super::{lower, open_engine};
+use super::lower;
 use crate::engine::sketch::{Sketch, error};
-use crate::engine::{EngineKind, cpu, listings};
+use crate::engine::{EngineKind, Tier, cpu, listings};
 use crate::ops::BufferId;
 use crate::shape::Precision;
 
@@ -19,7 +19,7 @@ fn engine() -> Option<CudaEngine> {
     let mut reasons = Vec::new();
     for listing in listings(EngineKind::Cuda, None) {
         match listing.unavailable {
-            None => match open_engine(&listing.device.id) {
+            None => match device::open(&listing.device.id, Tier::default()) {
                 Ok(engine) => return Some(engine),
                 Err(error) => reasons.push(error.to_string()),
             },

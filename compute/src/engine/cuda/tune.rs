@@ -3,8 +3,6 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use cudarc::driver::sys::CUevent_flags;
-
 use super::error::driver_error;
 use super::launch::Candidate;
 use super::memory::DeviceMemory;
@@ -95,12 +93,7 @@ fn time(
         Ok(())
     })?;
     let Some(graph) = graph else { return Ok(0.0) };
-    let event = || {
-        gpu.context
-            .new_event(Some(CUevent_flags::CU_EVENT_DEFAULT))
-            .map_err(|error| driver_error("making an event", error))
-    };
-    let (begin, end) = (event()?, event()?);
+    let (begin, end) = (gpu.event()?, gpu.event()?);
     let mut secs = f64::INFINITY;
     for round in 0..3 {
         let on_stream = || {

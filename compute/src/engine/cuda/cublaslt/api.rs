@@ -1,0 +1,193 @@
+//! The functions of cuBLASLt that are used, found by name in the library that the process has loaded.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::fmt;
+use std::ptr;
+use std::sync::OnceLock;
+
+use libloading::Library;
+
+use crate::engine::EngineError;
+
+type Status = c_int;
+type Raw = *mut c_void;
+
+/// One proposal of the heuristic, laid out as `cublasLtMatmulHeuristicResult_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(super) struct Heuristic {
+    pub(super) algorithm: [u64; 8],
+    pub(super) workspace_bytes: usize,
+    pub(super) state: Status,
+    waves: f32,
+    reserved: [c_int; 4],
+}
+
+type Matmul = unsafe extern "C" fn(
+    Raw,
+    Raw,
+    *const c_void,
+    *const c_void,
+    Raw,
+    *const c_void,
+    Raw,
+    *const c_void,
+    *const c_void,
+    Raw,
+    Raw,
+    Raw,
+    *const u64,
+    Raw,
+    usize,
+    Raw,
+) -> Status;
+
+type GetHeuristic =
+    unsafe extern "C" fn(Raw, Raw, Raw, Raw, Raw, Raw, Raw, c_int, *mut Heuristic, *mut c_int) -> Status;
+
+type Destroy = unsafe extern "C" fn(Raw) -> Status;
+
+/// Functions of the library.
+pub(super) struct Api {
+    pub(super) version: unsafe extern "C" fn() -> usize,
+    pub(super) create: unsafe extern "C" fn(*mut Raw) -> Status,
+    destroy: Destroy,
+    pub(super) create_operation: unsafe extern "C" fn(*mut Raw, c_int, c_int) -> Status,
+    destroy_operation: Destroy,
+    pub(super) set_operation: unsafe extern "C" fn(Raw, c_int, *const c_void, usize) -> Status,
+    pub(super) create_layout: unsafe extern "C" fn(*mut Raw, c_int, u64, u64, i64) -> Status,
+    destroy_layout: Destroy,
+    pub(super) create_preference: unsafe extern "C" fn(*mut Raw) -> Status,
+    destroy_preference: Destroy,
+    pub(super) set_preference: unsafe extern "C" fn(Raw, c_int, *const c_void, usize) -> Status,
+    pub(super) get_heuristic: GetHeuristic,
+    pub(super) get_setting: unsafe extern "C" fn(*const u64, c_int, Raw, usize, *mut usize) -> Status,
+    pub(super) matmul: Matmul,
+    status_string: unsafe extern "C" fn(Status) -> *const c_char,
+    _library: Library,
+}
+
+impl fmt::Debug for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Api")
+    }
+}
+
+/// Names of the library as the loader knows it, newest first.
+const NAMES: [&str; 2] = if cfg!(windows) {
+    ["cublasLt64_13.dll", "cublasLt64_12.dll"]
+} else {
+    ["libcublasLt.so.13", "libcublasLt.so.12"]
+};
+
+impl Api {
+    /// The functions, looked up once.
+    ///
+    /// # Errors
+    /// [`EngineError::NotSupported`] where the library or one of its functions is missing.
+    pub(super) fn get() -> Result<&'static Self, EngineError> {
+        static API: OnceLock<Result<Api, String>> = OnceLock::new();
+        let api = API.get_or_init(|| {
+            let first = Self::load(NAMES[0]);
+            first.or_else(|_| Self::load(NAMES[1])).map_err(|error| error.to_string())
+        });
+        api.as_ref().map_err(|reason| EngineError::NotSupported { reason: format!("cuBLASLt can't be used: {reason}") })
+    }
+
+    fn load(name: &str) -> Result<Self, libloading::Error> {
+        // SAFETY: the library's initializers do nothing but set up its own state.
+        let library = unsafe { Library::new(name) }?;
+        // SAFETY: each function is named with the signature of its declaration in cublasLt.h, which versions 12 and 13
+        // share.
+        unsafe {
+            Ok(Self {
+                version: *library.get(b"cublasLtGetVersion\0")?,
+                create: *library.get(b"cublasLtCreate\0")?,
+                destroy: *library.get(b"cublasLtDestroy\0")?,
+                create_operation: *library.get(b"cublasLtMatmulDescCreate\0")?,
+                destroy_operation: *library.get(b"cublasLtMatmulDescDestroy\0")?,
+                set_operation: *library.get(b"cublasLtMatmulDescSetAttribute\0")?,
+                create_layout: *library.get(b"cublasLtMatrixLayoutCreate\0")?,
+                destroy_layout: *library.get(b"cublasLtMatrixLayoutDestroy\0")?,
+                create_preference: *library.get(b"cublasLtMatmulPreferenceCreate\0")?,
+                destroy_preference: *library.get(b"cublasLtMatmulPreferenceDestroy\0")?,
+                set_preference: *library.get(b"cublasLtMatmulPreferenceSetAttribute\0")?,
+                get_heuristic: *library.get(b"cublasLtMatmulAlgoGetHeuristic\0")?,
+                get_setting: *library.get(b"cublasLtMatmulAlgoConfigGetAttribute\0")?,
+                matmul: *library.get(b"cublasLtMatmul\0")?,
+                status_string: *library.get(b"cublasLtGetStatusString\0")?,
+                _library: library,
+            })
+        }
+    }
+
+    /// Turns a status into a result.
+    ///
+    /// # Errors
+    /// [`EngineError::NotSupported`] for the status by which the library declines; [`EngineError::Failed`] for every
+    /// other failure.
+    pub(super) fn check(&self, what: &str, status: Status) -> Result<(), EngineError> {
+        /// `CUBLAS_STATUS_NOT_SUPPORTED`.
+        const NOT_SUPPORTED: Status = 15;
+        if status == 0 {
+            return Ok(());
+        }
+        // SAFETY: the library returns a constant text for any status.
+        let name = unsafe { CStr::from_ptr((self.status_string)(status)) }.to_string_lossy().into_owned();
+        let reason = format!("{name} ({status})");
+        Err(match status {
+            NOT_SUPPORTED => EngineError::NotSupported { reason: format!("{what}: {reason}") },
+            _ => EngineError::Failed { what: what.to_owned(), reason },
+        })
+    }
+}
+
+/// Something that the library creates and destroys.
+#[derive(Debug)]
+pub(super) struct Object {
+    api: &'static Api,
+    kind: Kind,
+    raw: Raw,
+}
+
+// SAFETY: the library ties no object to a thread; each has one owner.
+unsafe impl Send for Object {}
+// SAFETY: handles may be used by several threads; the other objects are not changed once they are made.
+unsafe impl Sync for Object {}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    Handle,
+    Operation,
+    Layout,
+    Preference,
+}
+
+impl Object {
+    pub(super) fn new(
+        api: &'static Api,
+        kind: Kind,
+        create: impl FnOnce(*mut Raw) -> Status,
+    ) -> Result<Self, EngineError> {
+        let mut raw = ptr::null_mut();
+        api.check(&format!("creating a cuBLASLt {kind:?}"), create(&raw mut raw))?;
+        Ok(Self { api, kind, raw })
+    }
+
+    pub(super) fn raw(&self) -> Raw {
+        self.raw
+    }
+}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        let destroy = match self.kind {
+            Kind::Handle => self.api.destroy,
+            Kind::Operation => self.api.destroy_operation,
+            Kind::Layout => self.api.destroy_layout,
+            Kind::Preference => self.api.destroy_preference,
+        };
+        // SAFETY: the object is alive and not used again; there is nobody to tell of a failure.
+        unsafe { destroy(self.raw) };
+    }
+}
