@@ -4,6 +4,9 @@
 //! device that the compiler does not know yet gets PTX, which its driver translates. Nothing is read from files: no
 //! option names a path.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
