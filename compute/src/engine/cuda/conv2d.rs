@@ -1,0 +1,4 @@
+//! Candidates of convolutions, fully connected layers among them.
+
+mod following;
+mod vendor;
