@@ -36,6 +36,7 @@ fn runs(count: usize, script: &Script) -> Vec<RunSpec> {
         engine: EngineKind::Fake,
         device: Script::default_listing().device.id,
         bounds: Bounds { iterations: 5, max_seconds: 60.0 },
+        profile: false,
         input_size: Some(Model::Alexnet.small_input_size()),
         script: Some(script.clone()),
     };

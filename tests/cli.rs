@@ -251,6 +251,23 @@ fn a_run_is_measured_printed_and_saved() {
 }
 
 #[test]
+fn a_profile_is_printed_and_stored() {
+    let folder = folder();
+    let arguments = [&["run", "--model", "alexnet", "--profile", "--out", "a.json"], &SHORT[..]].concat();
+    let text = stdout(&run_to(&folder, &arguments, 0));
+    let expected = ["Profile of alexnet forward f32 minibatch 1, cpu on ", "Ceilings measured: ", "the worst last:"];
+    assert!(expected.iter().all(|expected| text.contains(expected)), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("conv1 ") && line.contains("conv2d_forward")), "{text}");
+    let file = load(&folder.path().join("a.json"));
+    let profile = &file["records"][0]["profile"];
+    let steps = profile["steps"].as_array().map_or(0, Vec::len);
+    let losses = text.split("the worst last:\n").nth(1).map_or(0, |table| table.lines().count());
+    assert!(steps >= 11 && losses == 11, "{steps} steps, {losses} lines of losses");
+    assert!(profile["ceilings"]["gemm_flop_per_sec"].as_f64().is_some_and(|rate| rate > 0.0), "{profile}");
+    run_to(&folder, &["show", "a.json"], 0);
+}
+
+#[test]
 fn two_programs_on_one_file_lose_nothing() {
     let folder = folder();
     let start = |minibatch: &str| {

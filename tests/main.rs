@@ -2,6 +2,7 @@
 
 mod background;
 mod cli;
+mod pytorch;
 mod smoke;
 mod supervisor;
 mod tree;

@@ -51,6 +51,7 @@ fn spec(minibatch: usize, script: Script) -> RunSpec {
         engine: EngineKind::Fake,
         device: "fake-0".to_owned(),
         bounds: Bounds { iterations: 10, max_seconds: 1.0 },
+        profile: false,
         input_size: Some(32),
         script: Some(script),
     }
@@ -207,9 +208,11 @@ fn a_crash_while_listing_leaves_the_other_engines() {
     let script = format!("read request; echo '{ready}'; echo '{answer}'; kill -SEGV $$");
     let worker = WorkerCommand { program: "sh".into(), arguments: vec!["-c".to_owned(), script] };
     let listings = list_devices(&worker, Duration::from_secs(30), None).expect("one engine answered");
-    let [wgsl, found] = &listings[..] else { panic!("{listings:?}") };
-    assert_eq!((wgsl.engine, *found == cpu[0]), (EngineKind::Wgsl, true));
-    assert!(wgsl.unavailable.as_ref().is_some_and(|reason| reason.contains("signal")), "{wgsl:?}");
+    let [cuda, wgsl, found] = &listings[..] else { panic!("{listings:?}") };
+    assert_eq!((cuda.engine, wgsl.engine, found), (EngineKind::Cuda, EngineKind::Wgsl, &cpu[0]));
+    for silent in [cuda, wgsl] {
+        assert!(silent.unavailable.as_ref().is_some_and(|reason| reason.contains("signal")), "{silent:?}");
+    }
 }
 
 /// A worker whose supervisor is gone ends by itself, also in a run that hangs.

@@ -81,7 +81,7 @@ fn dependencies_run_one_way() {
 #[test]
 fn unsafe_lives_in_the_cuda_engine_alone() {
     for (name, text) in files("compute/src", &["rs"]).into_iter().chain(files("app/src", &["rs"])) {
-        let text = program_text(&text).replace("unsafe_op_in_unsafe_fn", "");
+        let text = program_text(&text).replace("#[expect(unsafe_code", "");
         let is_cuda = name.starts_with("compute/src/engine/cuda");
         assert!(is_cuda || !text.contains("unsafe"), "{name} holds unsafe code");
     }

@@ -58,7 +58,7 @@ fn is_enabled(window: &Harness<'_, Window>, label: &str) -> bool {
 fn listing(name: &str, kind: DeviceKind) -> Listing {
     let engine = if kind == DeviceKind::Cpu { EngineKind::Cpu } else { EngineKind::Wgsl };
     let device = Device { id: name.to_lowercase(), name: name.into(), kind, ..Device::default() };
-    Listing { engine, device, precisions: vec![Precision::F32, Precision::F16], unavailable: None }
+    Listing { engine, device, precisions: vec![Precision::F32, Precision::F16], remarks: Vec::new(), unavailable: None }
 }
 
 fn record(model: &str, precision: &str, outcome: Value) -> Value {
@@ -129,7 +129,9 @@ fn running() -> State {
         minibatch: 16,
         engine: EngineKind::Fake,
         device: "rtx 4090".into(),
+        tier: Default::default(),
         bounds: Bounds::default(),
+        profile: false,
         input_size: None,
         script: None,
     };

@@ -8,6 +8,7 @@ pub mod compare;
 pub mod event;
 pub mod export;
 pub mod measure;
+pub mod profile;
 pub mod record;
 pub mod spec;
 pub mod statistics;

@@ -1,12 +1,15 @@
 //! Engines: a device that is open, and a plan resident on it.
 //!
-//! Engines know plans, not graphs or models. [`cpu`] is the reference that the others are verified against, [`wgsl`] runs
-//! on any GPU through wgpu, [`fake`] plays scripted durations and faults so that everything above the device is tested
-//! without one.
+//! Engines know plans, not graphs or models. [`cpu`] is the reference that the others are verified against, [`cuda`] runs
+//! on NVIDIA GPUs through their driver, [`wgsl`] on any GPU through wgpu; [`fake`] plays scripted durations and faults so
+//! that everything above the device is tested without one.
 
 pub mod cpu;
+#[expect(unsafe_code, reason = "a driver and its libraries are C functions; everything else is safe")]
 pub mod cuda;
 pub mod fake;
+#[cfg(test)]
+mod sketch;
 pub mod wgsl;
 
 use std::collections::BTreeMap;
@@ -22,10 +25,14 @@ use crate::ops::BufferId;
 use crate::plan::Plan;
 use crate::shape::{Precision, UnknownName, parse_name};
 
+pub use cuda::Tier;
+
 /// How a run is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineKind {
+    /// Vendor libraries and kernels of our own through the CUDA driver, on NVIDIA GPUs.
+    Cuda,
     /// Compute shaders through wgpu: Vulkan, DX12, Metal, OpenGL.
     Wgsl,
     /// The reference on the processor.
@@ -36,11 +43,12 @@ pub enum EngineKind {
 
 impl EngineKind {
     /// The engines offered to users.
-    pub const ALL: [Self; 2] = [Self::Wgsl, Self::Cpu];
+    pub const ALL: [Self; 3] = [Self::Cuda, Self::Wgsl, Self::Cpu];
 
     /// The name used in files and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Cuda => "cuda",
             Self::Wgsl => "wgsl",
             Self::Cpu => "cpu",
             Self::Fake => "fake",
@@ -84,7 +92,8 @@ pub enum DeviceKind {
 /// A device as stored in a result file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Device {
-    /// What `batchmark devices` prints and `--device` takes, such as `"0000:3b:00.0"`, `"vulkan-0"` or `"cpu"`.
+    /// What `batchmark devices` prints and `--device` takes, such as `"0000:3b:00.0"`, `"vulkan-0"`, `"cpu"` or,
+    /// through CUDA, the UUID.
     pub id: String,
     /// Name given by the driver.
     pub name: String,
@@ -125,6 +134,10 @@ pub struct Listing {
     pub device: Device,
     /// Precisions that the engine computes on it.
     pub precisions: Vec<Precision>,
+    /// What a user should know of how the engine works on it, one sentence each, such as which libraries compute or what
+    /// is lost for want of one; empty when there is nothing to say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
     /// Why it can't be used; absent when it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
@@ -134,7 +147,7 @@ impl Listing {
     /// In place of an engine's devices, where none could be found: why.
     pub fn nothing(engine: EngineKind, reason: String) -> Self {
         let device = Device { id: "none".to_owned(), name: "no device".to_owned(), ..Device::default() };
-        Self { engine, device, precisions: Vec::new(), unavailable: Some(reason) }
+        Self { engine, device, precisions: Vec::new(), remarks: Vec::new(), unavailable: Some(reason) }
     }
 }
 
@@ -200,6 +213,27 @@ pub struct Timing {
     pub host_secs: f64,
 }
 
+/// Time of one step of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepTime {
+    /// Median over the iterations that were profiled.
+    pub secs: f64,
+    /// What computed it: kernels and library routines with their variants.
+    pub kernel: String,
+}
+
+/// Median of each step over several iterations, which have one time a step each.
+pub(crate) fn step_medians(iterations: &[Vec<f64>]) -> Vec<f64> {
+    let n_steps = iterations.first().map_or(0, Vec::len);
+    let median = |step: usize| {
+        let mut secs: Vec<f64> = iterations.iter().map(|iteration| iteration[step]).collect();
+        secs.sort_by(f64::total_cmp);
+        let middle = secs.len() / 2;
+        if secs.len().is_multiple_of(2) { secs[middle - 1].midpoint(secs[middle]) } else { secs[middle] }
+    };
+    (0..n_steps).map(median).collect()
+}
+
 /// Device memory of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
@@ -215,19 +249,27 @@ pub fn listings(kind: EngineKind, script: Option<&fake::Script>) -> Vec<Listing>
     match kind {
         EngineKind::Fake => script.cloned().unwrap_or_default().listings(),
         EngineKind::Cpu => vec![cpu::listing()],
+        EngineKind::Cuda => cuda::listings(),
         EngineKind::Wgsl => wgsl::listings(),
     }
 }
 
-/// Opens a device by its [`Device::id`]. The fake engine plays `script`, or its default.
+/// Opens a device by its [`Device::id`]. The fake engine plays `script`, or its default; the CUDA engine uses no more of
+/// the vendor's libraries than `tier` says.
 ///
 /// # Errors
 /// [`EngineError::NoSuchDevice`] and whatever the driver reports.
-pub fn open(kind: EngineKind, id: &str, script: Option<&fake::Script>) -> Result<Box<dyn Engine>, EngineError> {
+pub fn open(
+    kind: EngineKind,
+    id: &str,
+    script: Option<&fake::Script>,
+    tier: Tier,
+) -> Result<Box<dyn Engine>, EngineError> {
     match kind {
         EngineKind::Fake => Ok(Box::new(fake::Fake::open(&script.cloned().unwrap_or_default(), id)?)),
         EngineKind::Cpu if id == cpu::DEVICE_ID => cpu::open(),
         EngineKind::Cpu => Err(EngineError::NoSuchDevice { id: id.to_owned(), available: cpu::DEVICE_ID.to_owned() }),
+        EngineKind::Cuda => cuda::open(id, tier),
         EngineKind::Wgsl => wgsl::open(id),
     }
 }
@@ -271,6 +313,14 @@ pub trait Session {
     /// # Errors
     /// [`EngineError::OutOfMemory`], [`EngineError::DeviceLost`], [`EngineError::Failed`].
     fn run(&mut self, iterations: usize) -> Result<Vec<Timing>, EngineError>;
+
+    /// Computes at least one and about `repetitions` iterations with a time at the border of each step: one entry a step
+    /// of the plan, in order. What lies between two steps counts to the later one, so that the times add up to an
+    /// iteration's. Afterwards the buffers hold what an iteration leaves.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    fn profile(&mut self, repetitions: usize) -> Result<Vec<StepTime>, EngineError>;
 
     /// Values of a buffer in logical order. Only buffers that are alive at the end of an iteration hold what the plan
     /// says: parameters, logits, loss and gradients.

@@ -3,7 +3,7 @@
 //! A step says what is computed, never how: layout, algorithm, tile and kernel are the engine's choice when it loads the
 //! plan. The same plan serves every engine. `fuse` finds what one step can take up, `inference` and `training` write the
 //! steps, `memory` lets buffers that are not alive together share a slot; the plan knows its device bytes before anything
-//! is allocated.
+//! is allocated, and `work` what each step has to do.
 
 mod builder;
 mod fuse;
@@ -13,6 +13,7 @@ mod parameter;
 #[cfg(test)]
 mod tests;
 mod training;
+mod work;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,6 +28,7 @@ use crate::random;
 use crate::shape::{Element, FilterShape, Precision, Shape, UnknownName, parse_name};
 
 pub use parameter::{Init, Parameter};
+pub use work::Work;
 
 /// What is computed in one iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -190,6 +192,26 @@ pub enum PlanError {
 pub const SEED: u64 = 2017;
 
 impl Plan {
+    /// A plan without steps and buffers.
+    pub(crate) fn empty(definition: &str, pass: Pass, precision: Precision, minibatch: usize) -> Self {
+        Self {
+            definition: definition.to_owned(),
+            pass,
+            precision,
+            minibatch,
+            steps: Vec::new(),
+            buffers: Vec::new(),
+            slots: Vec::new(),
+            parameters: Vec::new(),
+            input: BufferId(0),
+            labels: None,
+            logits: BufferId(0),
+            loss: None,
+            gradients: Vec::new(),
+            flops: 0,
+        }
+    }
+
     /// Plans one pass of `graph` over `minibatch` samples.
     ///
     /// # Errors

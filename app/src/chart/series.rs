@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use compute::bench::record::{Record, ResultFile};
-use compute::engine::EngineKind;
 use compute::shape::Precision;
 
 /// Number of a source of records, stable for as long as it is in the library.
@@ -30,8 +29,8 @@ pub struct Series {
     pub device: Option<String>,
     /// Identifier of the device where its name alone does not tell it from another of the same source.
     pub device_id: Option<String>,
-    /// The engine.
-    pub engine: EngineKind,
+    /// Name of the engine.
+    pub engine: String,
     /// The precision.
     pub precision: Precision,
 }
@@ -55,7 +54,7 @@ impl Series {
             source,
             device: device.map(|device| device.name.clone()),
             device_id: device.filter(|_| is_ambiguous).map(|device| device.id.clone()),
-            engine: record.engine,
+            engine: record.engine.clone(),
             precision: record.precision,
         }
     }

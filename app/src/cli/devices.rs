@@ -29,6 +29,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<Outcome> {
         print(&format!("{:#}\n", Value::Array(listings)))?;
     } else {
         print(&table(&listings).render(Format::Text))?;
+        print(&remarks(&listings))?;
     }
     Ok(Outcome::Done)
 }
@@ -51,9 +52,9 @@ fn table(listings: &[Listing]) -> Table {
         Column::new("unavailable", "state"),
     ];
     let optional = |text: &Option<String>| text.as_ref().map_or(Cell::Empty, |text| Cell::Text(text.clone()));
-    let rows = listings.iter().map(|Listing { engine, device, precisions, unavailable }| {
+    let rows = listings.iter().map(|Listing { engine, device, precisions, unavailable, .. }| {
         let precisions: Vec<&str> = precisions.iter().copied().map(Precision::name).collect();
-        let state = unavailable.as_ref().map_or("available".to_owned(), |why| format!("unavailable: {why}"));
+        let state = if unavailable.is_some() { "unavailable" } else { "available" };
         vec![
             Cell::Text(device.id.clone()),
             Cell::Text(engine.name().to_owned()),
@@ -62,10 +63,26 @@ fn table(listings: &[Listing]) -> Table {
             device.memory_bytes.map_or(Cell::Empty, Cell::Count),
             optional(&device.driver),
             Cell::Text(precisions.join(",")),
-            Cell::Text(state),
+            Cell::Text(state.to_owned()),
         ]
     });
     Table { columns, rows: rows.collect() }
+}
+
+/// What is to be said of the devices below their table, one line each, the same thing once: why one can't be used, how
+/// an engine works on it.
+fn remarks(listings: &[Listing]) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for Listing { engine, device, remarks, unavailable, .. } in listings {
+        let why = unavailable.iter().map(|why| format!("{engine}, {}: unavailable: {why}", device.name));
+        let how = remarks.iter().map(|remark| format!("{engine}, {}: {remark}", device.name));
+        for line in why.chain(how) {
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+    }
+    lines.iter().map(|line| format!("\n{line}\n")).collect()
 }
 
 fn kind(kind: DeviceKind) -> &'static str {

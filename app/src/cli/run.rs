@@ -1,6 +1,7 @@
 //! `batchmark run`: measures, saves after every run, prints a table at the end.
 
 mod destination;
+mod profile;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +12,7 @@ use compute::bench::record::Status;
 use compute::bench::store::{self, SaveError, Store};
 use compute::bench::suite::{Selection, Suite, choose, runs};
 use compute::bench::supervisor::{Cancel, SilenceLimits, Update, supervise};
-use compute::engine::EngineKind;
+use compute::engine::{EngineKind, Tier};
 use compute::models::Model;
 use compute::plan::Pass;
 use compute::shape::Precision;
@@ -34,9 +35,13 @@ pub(super) struct Arguments {
     /// Device to measure, as `batchmark devices` prints it; may be repeated
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     device: Vec<String>,
-    /// Engine to measure: wgsl, cpu; may be repeated
+    /// Engine to measure: cuda, wgsl, cpu; may be repeated
     #[arg(long, value_name = "ENGINE", value_delimiter = ',')]
     engine: Vec<EngineKind>,
+    /// The most that the cuda engine may use: vendor (cuDNN and cuBLASLt), own (our kernels alone), ahead (our kernels
+    /// compiled ahead of time)
+    #[arg(long, value_name = "TIER", default_value_t)]
+    tier: Tier,
     /// Networks, as `batchmark models` prints them
     #[arg(long, value_delimiter = ',', value_name = "MODEL")]
     model: Vec<Model>,
@@ -55,6 +60,9 @@ pub(super) struct Arguments {
     /// Bound on warm-up and measurement of each run, in seconds
     #[arg(long, value_name = "S", value_parser = parse_seconds)]
     max_seconds: Option<f64>,
+    /// Afterwards time each step of an iteration and print it beside what the device could do at most; stored, too
+    #[arg(long)]
+    profile: bool,
     /// Name of this machine, stored in the result file
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
@@ -97,8 +105,10 @@ fn selection(arguments: &Arguments) -> Selection {
         passes: arguments.pass.clone(),
         precisions: arguments.precision.clone(),
         minibatches: arguments.minibatch.clone(),
+        tier: arguments.tier,
         iterations: arguments.iterations,
         max_seconds: arguments.max_seconds,
+        profile: arguments.profile,
     }
 }
 
@@ -154,6 +164,7 @@ impl Session<'_> {
             print(&store::text(own)?)?;
         } else {
             print(&records(&[Source { name: "", file: own }]).render(Format::Text))?;
+            print(&profile::text(own))?;
         }
         let good = |status| matches!(status, Status::Ok | Status::NotSupported);
         let mut outcome =

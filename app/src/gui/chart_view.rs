@@ -212,7 +212,7 @@ impl<'a> View<'a> {
 /// How the bars of a series look: a color of its own, and a hatch for the reference on the processor.
 pub(super) fn paint_of(ui: &egui::Ui, state: &State, series: &Series) -> Paint {
     let color = theme::series_color(state.library.color(series), ui.visuals().dark_mode);
-    Paint { color, is_hatched: series.engine == EngineKind::Cpu }
+    Paint { color, is_hatched: series.engine == EngineKind::Cpu.name() }
 }
 
 /// How bars look.

@@ -54,12 +54,14 @@ impl Custom {
         }
         Ok(Selection {
             suite: None,
+            tier: Default::default(),
             models: self.models.clone(),
             passes: self.passes.clone(),
             precisions: self.precisions.clone(),
             minibatches: minibatches(&self.minibatches)?,
             iterations: None,
             max_seconds: Some(f64::from(self.max_seconds)),
+            profile: false,
         })
     }
 }

@@ -90,7 +90,7 @@ fn lines(source: &Source<'_>, record: &Record, device: Option<&Device>) -> Vec<(
     add(detail::TUNING, record.tuning_ms.map(|ms| format!("{} ms", three_digits(ms))));
     add(detail::DEVICE, device.map(|device| device.name.clone()));
     add(detail::DRIVER, device.and_then(|device| device.driver.clone()));
-    add(detail::ENGINE, Some(text::engine(record.engine).to_owned()));
+    add(detail::ENGINE, Some(text::engine(&record.engine).to_owned()));
     for (library, version) in &record.libraries {
         add(detail::LIBRARY, Some(format!("{library} {version}")));
     }

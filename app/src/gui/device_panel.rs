@@ -1,7 +1,7 @@
 //! This machine: its devices, what can be chosen and why not, and the buttons that start a run.
 
 use compute::bench::suite::Suite;
-use compute::engine::{Device, DeviceKind};
+use compute::engine::{Device, DeviceKind, Listing};
 use eframe::egui;
 
 use super::action::Action;
@@ -58,10 +58,10 @@ fn choice_ui(ui: &mut egui::Ui, state: &State, index: usize, choice: &Choice, ac
     let device = &choice.listing.device;
     let refusal = state.devices.refusal(choice);
     let can_choose = refusal.is_none() && !state.is_running();
-    let label = format!("{} · {}", device.name, text::engine(choice.listing.engine));
+    let label = format!("{} · {}", device.name, text::engine(choice.listing.engine.name()));
     let mut is_chosen = choice.is_chosen;
     let response = ui.add_enabled(can_choose, egui::Checkbox::new(&mut is_chosen, label));
-    let response = response.on_hover_text(describe(device));
+    let response = response.on_hover_text(describe(&choice.listing));
     let response = match refusal {
         Some(reason) => response.on_disabled_hover_text(reason),
         None => response.on_disabled_hover_text(text::RUN_WHILE_RUNNING),
@@ -107,9 +107,9 @@ fn summary(device: &Device) -> String {
 }
 
 /// Everything known, for hovering.
-fn describe(device: &Device) -> String {
+fn describe(Listing { device, remarks, .. }: &Listing) -> String {
     let parts = [Some(&device.name), device.driver.as_ref(), device.api.as_ref(), Some(&device.id)];
-    parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join("\n")
+    parts.into_iter().flatten().chain(remarks).map(String::as_str).collect::<Vec<_>>().join("\n")
 }
 
 fn run_ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {

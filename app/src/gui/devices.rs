@@ -150,7 +150,7 @@ pub(crate) mod tests {
     pub(crate) fn listing(id: &str, kind: DeviceKind) -> Listing {
         let engine = if kind == DeviceKind::Cpu { EngineKind::Cpu } else { EngineKind::Wgsl };
         let device = Device { id: id.into(), name: id.into(), kind, ..Device::default() };
-        Listing { engine, device, precisions: vec![Precision::F32], unavailable: None }
+        Listing { engine, device, precisions: vec![Precision::F32], remarks: Vec::new(), unavailable: None }
     }
 
     fn chosen(devices: &Devices) -> Vec<String> {

@@ -132,6 +132,7 @@ impl Current {
             Some(Phase::Load) => (0.15, 0.25),
             Some(Phase::WarmUp) => (0.25, 0.4),
             Some(Phase::Measure) => (0.4, 1.0),
+            Some(Phase::Profile) => (1.0, 1.0),
         };
         from + (to - from) * within
     }
@@ -166,7 +167,9 @@ pub(crate) mod tests {
             minibatch: 16,
             engine: EngineKind::Fake,
             device: "fake".into(),
+            tier: Default::default(),
             bounds: Bounds::default(),
+            profile: false,
             input_size: None,
             script: None,
         }

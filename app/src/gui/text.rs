@@ -6,7 +6,6 @@ use std::time::Duration;
 use compute::bench::record::{Clock, Status};
 use compute::bench::spec::RunSpec;
 use compute::bench::suite::Suite;
-use compute::engine::EngineKind;
 use compute::plan::Pass;
 
 use crate::chart::number::{full, three_digits};
@@ -188,11 +187,14 @@ pub(crate) const fn pass_hint(pass: Pass) -> &'static str {
     }
 }
 
-pub(crate) const fn engine(engine: EngineKind) -> &'static str {
-    match engine {
-        EngineKind::Wgsl => "WGSL",
-        EngineKind::Cpu => "CPU reference",
-        EngineKind::Fake => "fake",
+/// An engine, or a framework that another program measured, by its name in files.
+pub(crate) fn engine(name: &str) -> &str {
+    match name {
+        "cuda" => "CUDA",
+        "wgsl" => "WGSL",
+        "cpu" => "CPU reference",
+        "pytorch" => "PyTorch",
+        other => other,
     }
 }
 
@@ -224,7 +226,7 @@ pub(crate) fn subtitle(shown: Pass, minibatch: usize, which: Unit) -> String {
 pub(crate) fn series(series: &Series) -> String {
     let device = series.device.as_deref().unwrap_or("device not opened");
     let id = series.device_id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default();
-    format!("{device}{id} · {} · {}", engine(series.engine), series.precision)
+    format!("{device}{id} · {} · {}", engine(&series.engine), series.precision)
 }
 
 /// A series with its source.
@@ -271,7 +273,7 @@ pub(crate) fn run(spec: &RunSpec) -> String {
 
 /// A run and what it runs on.
 pub(crate) fn run_on(spec: &RunSpec) -> String {
-    format!("{} · {} · {}", run(spec), spec.device, engine(spec.engine))
+    format!("{} · {} · {}", run(spec), spec.device, engine(spec.engine.name()))
 }
 
 pub(crate) fn run_place(place: usize, of: usize) -> String {

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::export::{Cell, Column as TableColumn, Source, Table, throughput};
 use super::record::{Record, Status};
-use crate::engine::EngineKind;
 use crate::models::Model;
 use crate::plan::Pass;
 use crate::shape::Precision;
@@ -42,8 +41,8 @@ pub struct Column {
     pub file: String,
     /// Name of the device; with its identifier where the file has several of that name.
     pub device: String,
-    /// The engine.
-    pub engine: EngineKind,
+    /// Name of the engine.
+    pub engine: String,
 }
 
 /// One thing measured.
@@ -139,7 +138,7 @@ impl std::fmt::Display for Column {
 struct Member<'a> {
     source: usize,
     device: Option<usize>,
-    engine: EngineKind,
+    engine: &'a str,
     records: Vec<&'a Record>,
 }
 
@@ -151,7 +150,7 @@ impl Member<'_> {
             if namesakes > 1 { format!("{} ({})", device.name, device.id) } else { device.name.clone() }
         });
         let device = device.unwrap_or_else(|| "no device".to_owned());
-        Column { file: name.to_owned(), device, engine: self.engine }
+        Column { file: name.to_owned(), device, engine: self.engine.to_owned() }
     }
 
     /// The latest record of each key, since it was measured with the latest driver; a cancelled one stands back behind
@@ -173,7 +172,7 @@ fn members<'a>(sources: &[Source<'a>]) -> Vec<Member<'a>> {
     let mut members: Vec<Member<'a>> = Vec::new();
     for (source, Source { file, .. }) in sources.iter().enumerate() {
         for record in &file.records {
-            let (device, engine) = (record.device, record.engine);
+            let (device, engine) = (record.device, record.engine.as_str());
             let same =
                 |member: &&mut Member<'_>| (member.source, member.device, member.engine) == (source, device, engine);
             match members.iter_mut().find(same) {

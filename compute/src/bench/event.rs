@@ -85,11 +85,13 @@ pub enum Phase {
     WarmUp,
     /// Measured iterations.
     Measure,
+    /// Iterations with a time for each step, and the device's ceilings; only where that was asked for.
+    Profile,
 }
 
 impl Phase {
     /// Every phase.
-    pub const ALL: [Self; 5] = [Self::Open, Self::Verify, Self::Load, Self::WarmUp, Self::Measure];
+    pub const ALL: [Self; 6] = [Self::Open, Self::Verify, Self::Load, Self::WarmUp, Self::Measure, Self::Profile];
 
     /// What is said of it while it lasts.
     pub const fn label(self) -> &'static str {
@@ -99,6 +101,7 @@ impl Phase {
             Self::Verify => "verifying",
             Self::WarmUp => "warming up",
             Self::Measure => "measuring",
+            Self::Profile => "profiling",
         }
     }
 }

@@ -13,14 +13,16 @@ mod timed;
 use std::collections::BTreeMap;
 
 use super::event::{Event, Phase};
+use super::profile::{self, Ceilings, Profile};
 use super::record::{Record, Status};
 use super::spec::RunSpec;
 use super::statistics::median;
 use super::telemetry::{self, Monitor};
 use super::verify::{self, Checked, VerifyError};
-use crate::engine::{self, Device, EngineError, Session, fake};
+use crate::engine::{self, Device, Engine, EngineError, EngineKind, Session, fake};
 use crate::ops::ShapeError;
 use crate::plan::{Pass, Plan, PlanError};
+use crate::shape::Precision;
 use timed::Timed;
 
 /// What a process remembers from run to run.
@@ -28,6 +30,8 @@ use timed::Timed;
 pub struct History {
     /// Free memory before the first run, by device.
     free_bytes: BTreeMap<String, u64>,
+    /// Ceilings measured so far.
+    ceilings: BTreeMap<(EngineKind, String, Precision), Ceilings>,
 }
 
 /// Why a run has no times.
@@ -92,7 +96,7 @@ fn attempt(
     let graph = spec.graph()?;
     let plan = Plan::new(&graph, spec.pass, spec.precision, spec.minibatch)?;
     record.memory.planned_bytes = Some(plan.bytes());
-    let engine = engine::open(spec.engine, &spec.device, spec.script.as_ref())?;
+    let engine = engine::open(spec.engine, &spec.device, spec.script.as_ref(), spec.tier)?;
     let device = device.insert(engine.device().clone());
     telemetry::complete(device);
     record.libraries = engine.libraries();
@@ -143,7 +147,46 @@ fn attempt(
         }
     }
     check_training(session.as_mut(), &plan, record)?;
-    conclude(record, &plan, device, &samples)
+    conclude(record, &plan, device, &samples)?;
+    if spec.profile {
+        emit(Event::Phase { phase: Phase::Profile });
+        match profile(engine.as_ref(), session, &plan, spec, history, record) {
+            Ok(profile) => record.profile = Some(profile),
+            // What was measured stays good without it.
+            Err(error) => record.notes.push(format!("there is no profile: {error}")),
+        }
+    }
+    Ok(())
+}
+
+/// Profiles a session that was measured. It is gone before the ceilings are measured, which need memory of their own.
+fn profile(
+    engine: &dyn Engine,
+    mut session: Box<dyn Session + '_>,
+    plan: &Plan,
+    spec: &RunSpec,
+    history: &mut History,
+    record: &mut Record,
+) -> Result<Profile, EngineError> {
+    let Some(timing) = &record.timing else { unreachable!("a run that was concluded has times") };
+    let times = session.profile(profile::repetitions(timing.median_ms / 1e3))?;
+    for note in session.notes() {
+        if !record.notes.contains(&note) {
+            record.notes.push(note);
+        }
+    }
+    drop(session);
+    let key = (spec.engine, spec.device.clone(), spec.precision);
+    let ceilings = match history.ceilings.get(&key) {
+        Some(known) => *known,
+        None => Ceilings::measure(engine, spec.precision, timing.clock)?,
+    };
+    history.ceilings.insert(key, ceilings);
+    if times.len() != plan.steps.len() {
+        let reason = format!("{} steps gave {} times", plan.steps.len(), times.len());
+        return Err(EngineError::Failed { what: "profiling".to_owned(), reason });
+    }
+    Ok(Profile::new(plan, times, ceilings))
 }
 
 /// In inference a sample's logits don't depend on the others, so those of the measured minibatch, whose kernels may be

@@ -10,7 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::engine::{Device, EngineKind};
+use super::profile::Profile;
+use crate::engine::Device;
 use crate::plan::Pass;
 use crate::shape::Precision;
 
@@ -139,8 +140,9 @@ pub struct Record {
     pub precision: Precision,
     /// Samples in one iteration.
     pub minibatch: usize,
-    /// The engine.
-    pub engine: EngineKind,
+    /// Name of what computed it: one of the program's engines, such as `"wgsl"`, or in a file of another program that
+    /// framework, such as `"pytorch"`, whose version is among the libraries.
+    pub engine: String,
     /// Index into the file's devices; absent when the device could not be opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<usize>,
@@ -173,6 +175,9 @@ pub struct Record {
     /// Milliseconds of loading, compiling and tuning, never part of the timing; absent when it was not reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tuning_ms: Option<f64>,
+    /// Times of the steps of an iteration beside the device's ceilings; absent unless it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
     /// Kernels and library routines that computed it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<String>,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::record::{Memory, Record, Status};
 use super::telemetry;
-use crate::engine::{EngineKind, fake};
+use crate::engine::{EngineKind, Tier, fake};
 use crate::graph::Graph;
 use crate::models::Model;
 use crate::ops::ShapeError;
@@ -26,8 +26,14 @@ pub struct RunSpec {
     pub engine: EngineKind,
     /// The device, by [`crate::engine::Device::id`].
     pub device: String,
+    /// The most of the vendor's libraries that the CUDA engine may use.
+    #[serde(default)]
+    pub tier: Tier,
     /// How long to measure.
     pub bounds: Bounds,
+    /// Whether the steps of an iteration are timed one by one after the measurement.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub profile: bool,
     /// Side of the input where it is not the published one; tests only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_size: Option<usize>,
@@ -72,7 +78,7 @@ impl RunSpec {
             pass: self.pass,
             precision: self.precision,
             minibatch: self.minibatch,
-            engine: self.engine,
+            engine: self.engine.name().to_owned(),
             device: None,
             started: telemetry::now_utc(),
             status,
@@ -84,6 +90,7 @@ impl RunSpec {
             verification: None,
             telemetry: None,
             tuning_ms: None,
+            profile: None,
             kernels: Vec::new(),
             libraries: std::collections::BTreeMap::new(),
             notes: Vec::new(),

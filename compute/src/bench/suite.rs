@@ -4,7 +4,7 @@ mod choice;
 #[cfg(test)]
 mod tests;
 
-use crate::engine::Listing;
+use crate::engine::{Listing, Tier};
 use crate::models::Model;
 use crate::plan::Pass;
 use crate::shape::{Precision, UnknownName, parse_name};
@@ -29,6 +29,8 @@ pub enum Suite {
 pub struct Selection {
     /// The suite, if one was named.
     pub suite: Option<Suite>,
+    /// The most of the vendor's libraries that the CUDA engine may use.
+    pub tier: Tier,
     /// Networks.
     pub models: Vec<Model>,
     /// Passes.
@@ -41,6 +43,8 @@ pub struct Selection {
     pub iterations: Option<usize>,
     /// Bound of seconds a run.
     pub max_seconds: Option<f64>,
+    /// Whether each run is profiled.
+    pub profile: bool,
 }
 
 /// A device and the engine to run on it.
@@ -131,7 +135,9 @@ pub fn runs(selection: &Selection, targets: &[Target]) -> Vec<RunSpec> {
                         minibatch,
                         engine: target.listing.engine,
                         device: target.listing.device.id.clone(),
+                        tier: selection.tier,
                         bounds,
+                        profile: selection.profile,
                         input_size: None,
                         script: None,
                     }));

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::record::Verification;
 use super::spec::RunSpec;
-use crate::engine::{self, Engine, EngineError, EngineKind, Session, cpu, fake};
+use crate::engine::{self, Engine, EngineError, EngineKind, Session, Tier, cpu, fake};
 use crate::graph::Graph;
 use crate::plan::{Pass, Plan, PlanError};
 use crate::shape::Precision;
@@ -231,7 +231,7 @@ fn reference(graph: &Graph, spec: &RunSpec) -> Result<Answer, VerifyError> {
 /// Outputs that an engine whose word counts computes in f32.
 fn reference_answer(kind: EngineKind, id: &str, graph: &Graph, pass: Pass) -> Result<Answer, VerifyError> {
     let plan = Plan::new(graph, pass, Precision::F32, MINIBATCH)?;
-    let engine = engine::open(kind, id, None).map_err(VerifyError::Reference)?;
+    let engine = engine::open(kind, id, None, Tier::default()).map_err(VerifyError::Reference)?;
     let (answer, _) = computed(engine.as_ref(), &plan, kind).map_err(VerifyError::Reference)?;
     Ok(answer)
 }

@@ -131,7 +131,9 @@ mod tests {
             minibatch: 4,
             engine: EngineKind::Fake,
             device: "fake-0".to_owned(),
+            tier: Default::default(),
             bounds: Default::default(),
+            profile: false,
             input_size: Some(32),
             script: Some(script),
         };

@@ -25,7 +25,9 @@ use std::time::Instant;
 
 use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
 
-use super::{Device, DeviceKind, Engine, EngineError, EngineKind, Listing, Memory, Session, Timing};
+use super::{
+    Device, DeviceKind, Engine, EngineError, EngineKind, Listing, Memory, Session, StepTime, Timing, step_medians,
+};
 use crate::ops::BufferId;
 use crate::plan::{Plan, Step};
 use crate::shape::Precision;
@@ -44,7 +46,13 @@ pub fn open() -> Result<Box<dyn Engine>, EngineError> {
 
 /// The processor as a device; always available.
 pub fn listing() -> Listing {
-    Listing { engine: EngineKind::Cpu, device: device(), precisions: vec![Precision::F32], unavailable: None }
+    Listing {
+        engine: EngineKind::Cpu,
+        device: device(),
+        precisions: vec![Precision::F32],
+        remarks: Vec::new(),
+        unavailable: None,
+    }
 }
 
 fn device() -> Device {
@@ -148,6 +156,20 @@ impl Session for Resident {
             timings.push(Timing { device_secs: None, host_secs: start.elapsed().as_secs_f64() });
         }
         Ok(timings)
+    }
+
+    fn profile(&mut self, repetitions: usize) -> Result<Vec<StepTime>, EngineError> {
+        let mut iterations = Vec::new();
+        for _ in 0..repetitions.max(1) {
+            let timed = (0..self.steps.len()).map(|step_idx| {
+                let start = Instant::now();
+                self.compute(step_idx);
+                start.elapsed().as_secs_f64()
+            });
+            iterations.push(timed.collect());
+        }
+        let steps = step_medians(&iterations).into_iter().zip(&self.steps);
+        Ok(steps.map(|(secs, step)| StepTime { secs, kernel: kernel(step) }).collect())
     }
 
     fn read(&mut self, buffer: BufferId) -> Result<Vec<f32>, EngineError> {

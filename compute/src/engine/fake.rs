@@ -191,6 +191,7 @@ impl Script {
                 ..Device::default()
             },
             precisions: vec![Precision::F32, Precision::F16],
+            remarks: Vec::new(),
             unavailable: None,
         }
     }

@@ -20,6 +20,7 @@ mod load;
 mod lower;
 mod max_pool;
 mod pipeline;
+mod profile;
 mod session;
 mod softmax;
 #[cfg(test)]

@@ -22,22 +22,8 @@ impl<'a> Builder<'a> {
             Pass::Forward => work.iter().map(|layer| layer.forward_flops).sum(),
             Pass::ForwardBackward => work.iter().map(|layer| layer.forward_backward_flops).sum(),
         };
-        let plan = Plan {
-            definition: graph.definition(),
-            pass,
-            precision,
-            minibatch,
-            steps: Vec::new(),
-            buffers: Vec::new(),
-            slots: Vec::new(),
-            parameters: Vec::new(),
-            input: BufferId(0),
-            labels: None,
-            logits: BufferId(0),
-            loss: None,
-            gradients: Vec::new(),
-            flops: flops * minibatch as u64,
-        };
+        let mut plan = Plan::empty(&graph.definition(), pass, precision, minibatch);
+        plan.flops = flops * minibatch as u64;
         let mut builder = Self { groups, plan, values: vec![None; graph.nodes.len()] };
         let input = builder.activation("input", graph.node(graph.input()).shape);
         builder.plan.input = input.buffer;

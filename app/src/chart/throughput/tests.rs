@@ -1,5 +1,5 @@
 use compute::bench::record::{Clock, Memory, Record, ResultFile, Status, Timing};
-use compute::engine::{Device, EngineKind};
+use compute::engine::Device;
 use compute::plan::Pass;
 use compute::shape::Precision;
 
@@ -23,7 +23,7 @@ pub(crate) fn ok(model: &str, minibatch: usize, median_ms: f64) -> Record {
         pass: Pass::Forward,
         precision: Precision::F32,
         minibatch,
-        engine: EngineKind::Wgsl,
+        engine: "wgsl".to_owned(),
         device: Some(0),
         started: "2026-01-01T00:00:00Z".into(),
         status: Status::Ok,
@@ -49,6 +49,7 @@ pub(crate) fn ok(model: &str, minibatch: usize, median_ms: f64) -> Record {
         verification: None,
         telemetry: None,
         tuning_ms: None,
+        profile: None,
         kernels: Vec::new(),
         libraries: Default::default(),
         notes: Vec::new(),

@@ -22,7 +22,7 @@ const FIELDS: [Field; 36] = [
     ("device", Some(("device", 1.0)), |e| e.device.map_or(Cell::Empty, |device| text(&device.name))),
     ("device_id", None, |e| e.device.map_or(Cell::Empty, |device| text(&device.id))),
     ("driver", None, |e| e.device.and_then(|device| device.driver.as_deref()).map_or(Cell::Empty, text)),
-    ("engine", Some(("engine", 1.0)), |e| text(e.record.engine.name())),
+    ("engine", Some(("engine", 1.0)), |e| text(&e.record.engine)),
     ("model", Some(("model", 1.0)), |e| text(&e.record.model)),
     ("definition", None, |e| text(&e.record.definition)),
     ("pass", Some(("pass", 1.0)), |e| text(e.record.pass.name())),

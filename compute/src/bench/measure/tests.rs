@@ -14,7 +14,9 @@ fn spec(script: Script) -> RunSpec {
         minibatch: 64,
         engine: EngineKind::Fake,
         device: "fake-0".to_owned(),
+        tier: Default::default(),
         bounds: Bounds::default(),
+        profile: false,
         input_size: None,
         script: Some(script),
     }
@@ -69,7 +71,7 @@ fn a_run_without_incidents_fills_its_record() {
             _ => None,
         })
         .collect();
-    assert_eq!(phases, Phase::ALL);
+    assert_eq!(phases, Phase::ALL[..5], "nothing is profiled unasked");
     assert!(matches!(events.last(), Some(Event::Progress { iterations: 100, of: Some(100), .. })));
 }
 
@@ -337,4 +339,26 @@ fn the_time_bound_leaves_at_least_three_iterations_and_says_so() {
         assert!(secs <= max_seconds + 4.1 * ms / 1e3, "{ms}: {secs}");
         assert!(has_note(&record, "of 100 iterations"), "{ms}: {:?}", record.notes);
     }
+}
+
+#[test]
+fn a_profile_is_taken_when_it_is_asked_for() {
+    let spec = RunSpec { profile: true, ..spec(Script { noise: 0.0, ..constant(20.0) }) };
+    let mut events = Vec::new();
+    let (record, _) = measure(&spec, &mut History::default(), &mut |event| events.push(event));
+    let profile = record.profile.as_ref().unwrap_or_else(|| panic!("no profile: {:?}", record.notes));
+    assert_near(profile.time_ms(), 20.0, 1e-9);
+    let gemm_flops = 2.0 * 1024f64.powi(3);
+    assert_near(profile.ceilings.gemm_flop_per_sec, gemm_flops / 0.0196, 1e-9);
+    assert!(events.contains(&Event::Phase { phase: Phase::Profile }));
+    assert_eq!(run(&RunSpec { profile: false, ..spec }).profile, None);
+}
+
+/// What was measured stays good when the profile fails: here the third load, of the first ceiling.
+#[test]
+fn a_profile_that_fails_costs_no_result() {
+    let fault = fake::Fault { call: Call::Load, nth: 2, kind: FaultKind::Failed };
+    let record = run(&RunSpec { profile: true, ..spec(Script { fault: Some(fault), ..constant(20.0) }) });
+    assert_eq!((record.status, record.profile.is_none()), (Status::Ok, true));
+    assert!(has_note(&record, "there is no profile: fake call"), "{:?}", record.notes);
 }

@@ -202,8 +202,8 @@ impl<'a> Timed<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Memory;
     use crate::engine::fake::{Fake, Script, StepTime};
+    use crate::engine::{self, Memory};
     use crate::models::Model;
     use crate::ops::BufferId;
     use crate::plan::Pass;
@@ -223,6 +223,10 @@ mod tests {
         fn run(&mut self, iterations: usize) -> Result<Vec<Timing>, EngineError> {
             self.iterations += iterations;
             self.inner.run(iterations)
+        }
+
+        fn profile(&mut self, repetitions: usize) -> Result<Vec<engine::StepTime>, EngineError> {
+            self.inner.profile(repetitions)
         }
 
         fn read(&mut self, buffer: BufferId) -> Result<Vec<f32>, EngineError> {

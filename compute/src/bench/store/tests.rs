@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::bench::record::{Clock, Memory, Telemetry, Timing, Verification};
-use crate::engine::EngineKind;
 use crate::plan::Pass;
 use crate::shape::Precision;
 
@@ -35,7 +34,7 @@ fn record(minibatch: usize) -> Record {
         pass: Pass::Forward,
         precision: Precision::F32,
         minibatch,
-        engine: EngineKind::Wgsl,
+        engine: "wgsl".to_owned(),
         device: None,
         started: "2017-05-09T12:34:56Z".to_owned(),
         status: Status::Ok,
@@ -53,6 +52,7 @@ fn record(minibatch: usize) -> Record {
         }),
         telemetry: Some(Telemetry { readings: 1, temperature_celsius: Some(-3.0), ..Telemetry::default() }),
         tuning_ms: Some(10.0),
+        profile: None,
         kernels: vec!["conv2d_forward 128x128".to_owned()],
         libraries: [("wgpu".to_owned(), "30".to_owned())].into(),
         notes: Vec::new(),
@@ -139,6 +139,14 @@ fn a_bad_record_is_left_out_by_index_and_field() {
     let loaded = parse(Path::new("a.json"), missing.to_string().as_bytes()).unwrap();
     assert_eq!(loaded.notes[1], "record 0 left out: missing field `engine`");
     assert_eq!(loaded.notes[3], "record 2 left out: it is text, expected an object");
+}
+
+#[test]
+fn a_framework_that_another_program_measured_is_an_engine() {
+    let foreign = Record { engine: "pytorch".to_owned(), ..record(1) };
+    let text = serde_json::to_string(&file(vec![foreign.clone()])).unwrap();
+    let loaded = parse(Path::new("a.json"), text.as_bytes()).unwrap();
+    assert_eq!((loaded.file.records, loaded.n_left_out), (vec![foreign], 0));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Which devices and engines a suite runs on.
 
 use super::Target;
-use crate::engine::{DeviceKind, EngineKind, Listing};
+use crate::engine::{Device, DeviceKind, EngineKind, Listing};
 
 /// Why no device could be chosen.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -16,8 +16,10 @@ pub enum ChooseError {
     },
 }
 
-/// Devices to run on. Without engine and device: a real GPU through WGSL, else the CPU reference with the reason. A
-/// software adapter only when it or its engine is named, in the latter case with the reason.
+/// Devices to run on. Without engine and device: a real GPU, through CUDA where that works, else through WGSL, which on
+/// an NVIDIA GPU is explained; else the CPU reference with the reason. A software adapter only when it or its engine is
+/// named, in the latter case with the reason. A device may be named by its identifier in any engine, its UUID or its PCI
+/// address; without an engine it is taken once, on the first that works.
 ///
 /// # Errors
 /// [`ChooseError`] when a named engine or device does not exist or is unavailable.
@@ -46,13 +48,23 @@ pub fn choose(listings: &[Listing], engines: &[EngineKind], devices: &[String]) 
 fn best_of_all(listings: &[Listing]) -> Result<Target, ChooseError> {
     let gpu = best(listings, |listing| listing.engine != EngineKind::Cpu && is_gpu(listing.device.kind));
     if let Some(listing) = gpu {
-        return Ok(Target { listing, reason: None });
+        let reason = why_not_cuda(listings, &listing);
+        return Ok(Target { listing, reason });
     }
     let cpu = best(listings, |listing| listing.engine == EngineKind::Cpu);
     let listing = cpu.ok_or_else(|| no_match(listings, "no device can be used".to_owned()))?;
     let others: Vec<String> = listings.iter().filter(|other| other.engine != EngineKind::Cpu).map(why_not).collect();
     let reason = if others.is_empty() { "no GPU was found".to_owned() } else { others.join("; ") };
     Ok(Target { listing, reason: Some(format!("the CPU reference is used: {reason}")) })
+}
+
+/// Why an NVIDIA GPU is reached through another engine than CUDA.
+fn why_not_cuda(listings: &[Listing], chosen: &Listing) -> Option<String> {
+    if chosen.engine == EngineKind::Cuda || chosen.device.vendor.as_deref() != Some("NVIDIA") {
+        return None;
+    }
+    let cuda = listings.iter().find(|other| other.engine == EngineKind::Cuda && other.unavailable.is_some())?;
+    Some(format!("engine {} is used: {}", chosen.engine, why_not(cuda)))
 }
 
 fn best_of_engine(listings: &[Listing], engine: EngineKind) -> Result<Target, ChooseError> {
@@ -69,8 +81,7 @@ fn best_of_engine(listings: &[Listing], engine: EngineKind) -> Result<Target, Ch
 
 /// The device on each of the engines, or without any on the first that can.
 fn named(listings: &[Listing], engines: &[EngineKind], id: &str) -> Result<Vec<Target>, ChooseError> {
-    let of_device: Vec<&Listing> =
-        listings.iter().filter(|listing| listing.device.id.eq_ignore_ascii_case(id)).collect();
+    let of_device: Vec<&Listing> = listings.iter().filter(|listing| is_called(&listing.device, id)).collect();
     if of_device.is_empty() {
         return Err(no_match(listings, format!("unknown device {id:?}")));
     }
@@ -91,10 +102,17 @@ fn named(listings: &[Listing], engines: &[EngineKind], id: &str) -> Result<Vec<T
     Ok(listings?.into_iter().map(|&listing| Target { listing: listing.clone(), reason: None }).collect())
 }
 
-/// The first usable device of the best kind.
+/// Whether a device is what a user calls `id`: its identifier, UUID or PCI address. Two engines that reach one GPU need
+/// not call it the same.
+fn is_called(device: &Device, id: &str) -> bool {
+    let names = [Some(&device.id), device.uuid.as_ref(), device.pci_address.as_ref()];
+    names.into_iter().flatten().any(|name| name.eq_ignore_ascii_case(id))
+}
+
+/// The first usable device of the best kind, through the first engine of [`EngineKind::ALL`] that reaches it.
 fn best(listings: &[Listing], fits: impl Fn(&Listing) -> bool) -> Option<Listing> {
     let usable = listings.iter().filter(|listing| listing.unavailable.is_none() && fits(listing));
-    usable.min_by_key(|listing| rank(listing.device.kind)).cloned()
+    usable.min_by_key(|listing| (rank(listing.device.kind), listing.engine)).cloned()
 }
 
 const fn rank(kind: DeviceKind) -> u8 {

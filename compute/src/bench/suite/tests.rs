@@ -7,7 +7,7 @@ fn listing(engine: EngineKind, id: &str, kind: DeviceKind) -> Listing {
         _ => vec![Precision::F32, Precision::F16],
     };
     let device = Device { id: id.to_owned(), name: format!("the {id}"), kind, ..Device::default() };
-    Listing { engine, device, precisions, unavailable: None }
+    Listing { engine, device, precisions, remarks: Vec::new(), unavailable: None }
 }
 
 fn cpu() -> Listing {
@@ -93,6 +93,7 @@ fn suites_have_their_fixed_runs() {
 #[test]
 fn a_selection_replaces_the_lists_it_names() {
     let selection = Selection {
+        tier: Tier::default(),
         suite: Some(Suite::Sweep),
         models: vec![Model::Vgg16],
         passes: vec![Pass::Forward],
@@ -100,6 +101,7 @@ fn a_selection_replaces_the_lists_it_names() {
         minibatches: vec![8, 2, 8],
         iterations: Some(5),
         max_seconds: None,
+        profile: true,
     };
     let runs = runs(&selection, &targets()[..1]);
     let minibatches: Vec<usize> = runs.iter().map(|run| run.minibatch).collect();

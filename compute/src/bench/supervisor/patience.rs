@@ -60,6 +60,10 @@ impl<'a> Patience<'a> {
             (None, _) => self.limits.ready,
             (Some(Phase::Open | Phase::Load), _) => self.limits.prepare,
             (Some(Phase::Verify), _) => self.limits.prepare + self.verified,
+            // The plans that measure the ceilings are loaded, too.
+            (Some(Phase::Profile), latest) => {
+                self.limits.prepare + latest.unwrap_or(self.iteration).mul_f64(TIMES_THE_LAST)
+            }
             (Some(Phase::WarmUp | Phase::Measure), None) => self.limits.iterate + self.iteration,
             (Some(Phase::WarmUp | Phase::Measure), Some(latest)) => {
                 self.limits.iterate.max(latest.mul_f64(TIMES_THE_LAST))

@@ -19,22 +19,7 @@ pub(super) struct Fixture {
 
 impl Fixture {
     pub(super) fn new() -> Self {
-        let plan = Plan {
-            definition: "fixture/1".to_owned(),
-            pass: Pass::ForwardBackward,
-            precision: Precision::F32,
-            minibatch: 1,
-            steps: Vec::new(),
-            buffers: Vec::new(),
-            slots: Vec::new(),
-            parameters: Vec::new(),
-            input: BufferId(0),
-            labels: None,
-            logits: BufferId(0),
-            loss: None,
-            gradients: Vec::new(),
-            flops: 0,
-        };
+        let plan = Plan::empty("fixture/1", Pass::ForwardBackward, Precision::F32, 1);
         Self { plan, values: Vec::new() }
     }
 

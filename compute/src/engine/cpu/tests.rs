@@ -233,6 +233,13 @@ fn a_session_tells_what_it_takes() {
     let timings = session.run(3).expect("the pass runs");
     assert_eq!(timings.len(), 3);
     assert!(timings.iter().all(|timing| timing.device_secs.is_none() && timing.host_secs > 0.0));
+    let logits = session.read(plan.logits).expect("the logits are read");
+    let steps = session.profile(2).expect("the steps are timed");
+    assert_eq!(steps.len(), plan.steps.len());
+    for (time, step) in steps.iter().zip(&plan.steps) {
+        assert!(time.secs > 0.0 && time.kernel.starts_with(step.name()), "{}: {time:?}", step.name());
+    }
+    assert_eq!(session.read(plan.logits).expect("the logits are read"), logits, "what an iteration leaves");
 }
 
 #[test]

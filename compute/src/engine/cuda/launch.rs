@@ -85,11 +85,7 @@ pub(super) struct Candidate {
 impl Candidate {
     /// A candidate of one launch without memory of its own.
     pub(super) fn of(launch: Launch) -> Self {
-        Self {
-            name: launch.kernel.entry.to_owned(),
-            commands: vec![Command::Kernel(launch)],
-            ..Self::default()
-        }
+        Self { name: launch.kernel.entry.to_owned(), commands: vec![Command::Kernel(launch)], ..Self::default() }
     }
 }
 

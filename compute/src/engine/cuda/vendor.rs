@@ -1,6 +1,6 @@
 //! cuDNN and cuBLASLt, opened for an engine's stream, with the plans built so far.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::CUstream;
 
@@ -21,7 +21,7 @@ type Matmuls = Vec<Arc<Matmul>>;
 pub(super) struct Vendor {
     cudnn: Cudnn,
     cublaslt: CublasLt,
-    stream: CUstream,
+    stream: Stream,
     plans: Mutex<Known>,
     matmuls: Mutex<Vec<(Product, Matmuls)>>,
 }
@@ -34,8 +34,14 @@ struct Known {
     gathered: Option<Vec<(Graph, Precision)>>,
 }
 
-// SAFETY: handles may be used from any thread, by one at a time; a stream from any.
-unsafe impl Send for Vendor {}
+/// The engine's stream.
+#[derive(Debug)]
+struct Stream(CUstream);
+
+// SAFETY: the driver's streams may be used from any thread.
+unsafe impl Send for Stream {}
+// SAFETY: as above.
+unsafe impl Sync for Stream {}
 
 impl Known {
     fn plans(&self, graph: &Graph, precision: Precision) -> Option<&Plans> {
@@ -50,7 +56,7 @@ impl Vendor {
     /// [`EngineError::NotSupported`] where one can't be loaded, [`EngineError::Failed`] as they report.
     pub(super) fn new(stream: CUstream) -> Result<Self, EngineError> {
         let (cudnn, cublaslt) = (Cudnn::new(stream)?, CublasLt::new()?);
-        Ok(Self { cudnn, cublaslt, stream, plans: Mutex::default(), matmuls: Mutex::default() })
+        Ok(Self { cudnn, cublaslt, stream: Stream(stream), plans: Mutex::default(), matmuls: Mutex::default() })
     }
 
     /// Builds the plans of every graph that `ask` asks for at once, which takes a fraction of the time that one graph after
@@ -97,7 +103,7 @@ impl Vendor {
         Ok(())
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -140,9 +146,9 @@ impl Vendor {
                 let operands =
                     Operands { a: address(a), b: address(b), c: address(c), d: address(d), bias: address(bias) };
                 // SAFETY: the caller vouches for the addresses.
-                unsafe { matmul.enqueue(&self.cublaslt, self.stream, operands, address(*workspace)) }
+                unsafe { matmul.enqueue(&self.cublaslt, self.stream.0, operands, address(*workspace)) }
             }
-            Command::Kernel(_) | Command::Zero { .. } => Ok(()),
+            Command::Kernel(_) | Command::Zero { .. } => unreachable!("a command of no library"),
         }
     }
 }

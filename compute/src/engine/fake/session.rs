@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Call, FaultKind, Outputs, Script, StepTime};
-use crate::engine::{Device, Engine, EngineError, Listing, Memory, Session, Timing};
+use crate::engine::{self, Device, Engine, EngineError, Listing, Memory, Session, Timing, step_medians};
 use crate::ops::BufferId;
 use crate::plan::Plan;
 use crate::random;
@@ -204,6 +204,19 @@ impl Session for FakeSession<'_> {
             timings.push(Timing { device_secs, host_secs });
         }
         Ok(timings)
+    }
+
+    /// Every step takes the same share of an iteration.
+    fn profile(&mut self, repetitions: usize) -> Result<Vec<engine::StepTime>, EngineError> {
+        let n_steps = self.plan.steps.len();
+        let mut iterations = Vec::new();
+        for _ in 0..repetitions.max(1) {
+            let secs = self.iteration_secs();
+            self.fake.advance(secs);
+            iterations.push(vec![secs / n_steps as f64; n_steps]);
+        }
+        let steps = step_medians(&iterations).into_iter().zip(&self.plan.steps);
+        Ok(steps.map(|(secs, step)| engine::StepTime { secs, kernel: format!("fake {}", step.name()) }).collect())
     }
 
     fn read(&mut self, buffer: BufferId) -> Result<Vec<f32>, EngineError> {

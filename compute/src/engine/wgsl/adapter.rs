@@ -58,7 +58,7 @@ fn listed(
     opening: impl FnOnce() -> Option<String>,
 ) -> Listing {
     let unavailable = problem.or_else(|| opening().map(|error| format!("it can't be opened: {error}")));
-    Listing { engine: EngineKind::Wgsl, device, precisions, unavailable }
+    Listing { engine: EngineKind::Wgsl, device, precisions, remarks: Vec::new(), unavailable }
 }
 
 /// Precisions that a device with these features computes.

@@ -1,11 +1,11 @@
-//! Timestamps of iterations, taken by the device.
+//! Timestamps of iterations and of steps, taken by the device.
 
 use super::device::WgslEngine;
 use super::error::scoped;
 use super::timestamp;
 use crate::engine::EngineError;
 
-/// Two timestamps for each of the iterations that are queued together.
+/// Timestamps of work that is queued together.
 pub(super) struct Clock {
     queries: wgpu::QuerySet,
     resolved: wgpu::Buffer,
@@ -18,12 +18,14 @@ impl Clock {
     /// Iterations that can be queued together.
     pub(super) const ITERATIONS: usize = 256;
 
-    /// Allocates the queries.
+    /// Timestamps of that many iterations: two each.
+    pub(super) const ITERATION_TIMESTAMPS: u32 = 2 * Self::ITERATIONS as u32;
+
+    /// Allocates `count` timestamps.
     ///
     /// # Errors
     /// [`EngineError::OutOfMemory`], [`EngineError::Failed`].
-    pub(super) fn new(engine: &WgslEngine) -> Result<Self, EngineError> {
-        let count = 2 * Self::ITERATIONS as u32;
+    pub(super) fn new(engine: &WgslEngine, count: u32) -> Result<Self, EngineError> {
         let size = u64::from(count) * 8;
         let buffer = |usage| {
             engine.gpu.create_buffer(&wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false })
@@ -40,7 +42,7 @@ impl Clock {
         })
     }
 
-    /// What a pass writes that opens or closes the iteration whose first timestamp is number `query`.
+    /// What a pass writes that opens or closes the iteration or step whose first timestamp is number `query`.
     pub(super) fn writes(&self, query: u32, opens: bool, closes: bool) -> Option<wgpu::ComputePassTimestampWrites<'_>> {
         (opens || closes).then(|| wgpu::ComputePassTimestampWrites {
             query_set: &self.queries,
@@ -54,10 +56,24 @@ impl Clock {
     /// # Errors
     /// [`EngineError::DeviceLost`], [`EngineError::Failed`].
     pub(super) fn read(&self, engine: &WgslEngine, count: usize) -> Result<Vec<Option<f64>>, EngineError> {
-        let bytes = 16 * count as u64;
+        let ticks = self.ticks(engine, 2 * count as u32)?;
+        Ok(ticks.chunks(2).map(|pair| timestamp::seconds(pair[0], pair[1], self.period_nanos)).collect())
+    }
+
+    /// Seconds between each of the first `count` timestamps and the next, all of which were taken.
+    ///
+    /// # Errors
+    /// [`EngineError::DeviceLost`], [`EngineError::Failed`].
+    pub(super) fn read_spans(&self, engine: &WgslEngine, count: u32) -> Result<Vec<Option<f64>>, EngineError> {
+        let ticks = self.ticks(engine, count)?;
+        Ok(ticks.windows(2).map(|pair| timestamp::seconds(pair[0], pair[1], self.period_nanos)).collect())
+    }
+
+    fn ticks(&self, engine: &WgslEngine, count: u32) -> Result<Vec<u64>, EngineError> {
+        let bytes = 8 * u64::from(count);
         scoped(&engine.gpu, "reading timestamps", bytes, || {
             let mut encoder = engine.gpu.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            encoder.resolve_query_set(&self.queries, 0..2 * count as u32, &self.resolved, 0);
+            encoder.resolve_query_set(&self.queries, 0..count, &self.resolved, 0);
             encoder.copy_buffer_to_buffer(&self.resolved, 0, &self.staging, 0, bytes);
             engine.queue.submit([encoder.finish()]);
             self.staging.map_async(wgpu::MapMode::Read, 0..bytes, |_| {});
@@ -67,9 +83,9 @@ impl Clock {
             .staging
             .get_mapped_range(0..bytes)
             .map_err(|error| EngineError::Failed { what: "reading timestamps".into(), reason: error.to_string() })?;
-        let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(&view);
+        let ticks = bytemuck::pod_collect_to_vec(&view);
         drop(view);
         self.staging.unmap();
-        Ok(ticks.chunks(2).map(|pair| timestamp::seconds(pair[0], pair[1], self.period_nanos)).collect())
+        Ok(ticks)
     }
 }

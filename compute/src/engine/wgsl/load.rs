@@ -11,6 +11,7 @@ use super::launch::{Binding, Launch, Lowering, Source};
 use super::layout;
 use super::lower::lower;
 use super::pipeline::{self, PipelineKey};
+use super::profile::LoweredStep;
 use super::session::{Dispatch, LoadedPlan};
 use crate::engine::{DeviceKind, Engine, EngineError, Session};
 use crate::plan::Plan;
@@ -24,8 +25,11 @@ impl<'a> LoadedPlan<'a> {
         engine.faults.check()?;
         let context = Lowering::new(plan, engine.limits);
         let mut launches = Vec::new();
+        let mut steps = Vec::with_capacity(plan.steps.len());
         for step in &plan.steps {
+            let first = launches.len();
             launches.extend(lower(step, &context)?);
+            steps.push(lowered_step(first, &launches));
         }
         let workspace_bytes = context.into_workspaces();
         let slot_bytes = slot_bytes(plan);
@@ -45,7 +49,7 @@ impl<'a> LoadedPlan<'a> {
         }
         let workspaces = made.split_off(slot_bytes.len());
         let parameters = upload_parameters(engine, &launches)?;
-        let clock = engine.has_clock().then(|| Clock::new(engine)).transpose()?;
+        let clock = engine.has_clock().then(|| Clock::new(engine, Clock::ITERATION_TIMESTAMPS)).transpose()?;
         let mut session = Self {
             engine,
             buffers: plan.buffers.clone(),
@@ -53,6 +57,7 @@ impl<'a> LoadedPlan<'a> {
             workspaces,
             parameters,
             dispatches: Vec::new(),
+            steps,
             seconds: launches.iter().map(|launch| engine.rates().seconds(launch)).collect(),
             submissions: Vec::new(),
             clock,
@@ -133,6 +138,20 @@ impl<'a> LoadedPlan<'a> {
             size: NonZeroU64::new(binding.bytes),
         })
     }
+}
+
+/// The step whose launches are the last, from `first` on.
+fn lowered_step(first: usize, launches: &[Launch]) -> LoweredStep {
+    let mut kernels: Vec<String> = Vec::new();
+    for launch in &launches[first..] {
+        // What is switched off tells nothing here.
+        let name = pipeline::name(&launch.kernel);
+        let name = name.split(' ').filter(|part| !part.ends_with("=0")).collect::<Vec<_>>().join(" ");
+        if !kernels.contains(&name) {
+            kernels.push(name);
+        }
+    }
+    LoweredStep { dispatches: first..launches.len(), kernels }
 }
 
 /// Bytes of each slot: the largest of its tenants, with padding.

@@ -10,9 +10,10 @@ use super::device::WgslEngine;
 use super::error::{explain, scoped};
 use super::load::allocate;
 use super::pipeline::Pipeline;
+use super::profile::LoweredStep;
 use super::transfer::Blocks;
 use super::{dispatch, timestamp};
-use crate::engine::{DeviceKind, Engine, EngineError, Memory, Session, Timing};
+use crate::engine::{DeviceKind, Engine, EngineError, Memory, Session, StepTime, Timing};
 use crate::ops::BufferId;
 use crate::plan::Buffer;
 
@@ -31,6 +32,8 @@ pub(super) struct LoadedPlan<'a> {
     pub(super) workspaces: Vec<wgpu::Buffer>,
     pub(super) parameters: wgpu::Buffer,
     pub(super) dispatches: Vec<Dispatch>,
+    /// The dispatches of each step of the plan.
+    pub(super) steps: Vec<LoweredStep>,
     /// Seconds that each dispatch is thought to take.
     pub(super) seconds: Vec<f64>,
     /// Dispatches of each submission of one iteration.
@@ -64,27 +67,36 @@ impl LoadedPlan<'_> {
         let encode_one = |(idx, range): (usize, &Range<usize>)| {
             let mut encoder = self.engine.gpu.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             let timestamp_writes = self.clock.as_ref().and_then(|clock| clock.writes(query, idx == 0, idx == last));
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes });
-            for dispatch in &self.dispatches[range.clone()] {
-                pass.set_pipeline(&dispatch.pipeline.pipeline);
-                pass.set_bind_group(0, &dispatch.bindings, &[]);
-                pass.dispatch_workgroups(dispatch.x, dispatch.y, 1);
-            }
-            drop(pass);
+            self.encode_pass(&mut encoder, timestamp_writes, range.clone());
             encoder.finish()
         };
         self.submissions.iter().enumerate().map(encode_one).collect()
     }
 
+    /// Puts some dispatches into a pass.
+    pub(super) fn encode_pass(
+        &self,
+        encoder: &mut wgpu::CommandEncoder,
+        timestamp_writes: Option<wgpu::ComputePassTimestampWrites<'_>>,
+        dispatches: Range<usize>,
+    ) {
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes });
+        for dispatch in &self.dispatches[dispatches] {
+            pass.set_pipeline(&dispatch.pipeline.pipeline);
+            pass.set_bind_group(0, &dispatch.bindings, &[]);
+            pass.dispatch_workgroups(dispatch.x, dispatch.y, 1);
+        }
+    }
+
     /// Submits one iteration. One command buffer a submission: a watchdog counts each alone.
-    fn submit(&self, commands: Vec<wgpu::CommandBuffer>) -> Option<wgpu::SubmissionIndex> {
+    pub(super) fn submit(&self, commands: Vec<wgpu::CommandBuffer>) -> Option<wgpu::SubmissionIndex> {
         commands.into_iter().map(|command| self.engine.queue.submit([command])).last()
     }
 
     /// Runs one iteration by itself; from the second on its times decide whether the device's clock is used and how the
     /// work is cut into submissions. The first holds what drivers put off until a kernel is used. The clock is given up
     /// only when it disagrees with the host's several times: a host that was held up once says nothing about it.
-    fn run_alone(&mut self) -> Result<Timing, EngineError> {
+    pub(super) fn run_alone(&mut self) -> Result<Timing, EngineError> {
         let start = Instant::now();
         let commands = self.encode(0);
         let submitted = Instant::now();
@@ -221,6 +233,10 @@ impl Session for LoadedPlan<'_> {
 
     fn run(&mut self, iterations: usize) -> Result<Vec<Timing>, EngineError> {
         self.iterate(iterations).map_err(|error| self.explain(error))
+    }
+
+    fn profile(&mut self, repetitions: usize) -> Result<Vec<StepTime>, EngineError> {
+        self.profile_steps(repetitions).map_err(|error| self.explain(error))
     }
 
     fn read(&mut self, buffer: BufferId) -> Result<Vec<f32>, EngineError> {

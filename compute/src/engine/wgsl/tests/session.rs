@@ -195,3 +195,39 @@ fn what_is_written_is_read() {
         assert_eq!(session.read(id).unwrap(), values);
     }
 }
+
+/// A profile has a time for each step, with the device's clock and without, and leaves what an iteration leaves.
+#[test]
+fn every_step_has_a_time() {
+    let Some(engine) = engine() else { return };
+    let graph = Model::Alexnet.graph_sized(Model::Alexnet.small_input_size(), 12).unwrap();
+    let plan = Plan::new(&graph, Pass::ForwardBackward, Precision::F32, 2).unwrap();
+    let mut session = LoadedPlan::new(&engine, &plan).unwrap();
+    for parameter in &plan.parameters {
+        session.write(parameter.buffer, &parameter.values()).unwrap();
+    }
+    session.write(plan.input, &plan.input_values()).unwrap();
+    session.write(plan.labels.unwrap(), &plan.label_values()).unwrap();
+    session.run(1).unwrap();
+    let gradients = |session: &mut LoadedPlan| -> Vec<Vec<f32>> {
+        plan.gradients.iter().map(|gradient| session.read(gradient.buffer).unwrap()).collect()
+    };
+    let before = gradients(&mut session);
+    for has_clock in [true, false] {
+        if !has_clock {
+            session.clock = None;
+        }
+        let uses_clock = session.clock.is_some();
+        let steps = session.profile(3).unwrap();
+        assert_eq!(steps.len(), plan.steps.len());
+        for (time, step) in steps.iter().zip(&plan.steps) {
+            let operation = step.name().split("_backward").next().unwrap().trim_end_matches("_forward");
+            assert!(time.secs >= 0.0 && time.kernel.contains(operation), "{}: {time:?}", step.name());
+        }
+        let sum: f64 = steps.iter().map(|step| step.secs).sum();
+        assert!(sum > 0.0 && sum < 60.0, "{sum}");
+        let is_noted = session.notes().iter().any(|note| note.contains("profiled without the device's clock"));
+        assert!(uses_clock || is_noted, "{:?}", session.notes());
+        assert!(gradients(&mut session) == before);
+    }
+}

@@ -1,0 +1,116 @@
+//! Choice among a step's candidates by their time on the device.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use super::error::driver_error;
+use super::launch::Candidate;
+use super::memory::DeviceMemory;
+use super::stream::{Addresses, Gpu};
+use crate::engine::EngineError;
+use crate::shape::Precision;
+
+/// Repetitions in one timing.
+const REPETITIONS: usize = 5;
+/// A candidate this much slower than the best is not timed a second time.
+const HOPELESS: f64 = 1.3;
+
+/// The name of the fastest candidate of each kind of step met so far, by the step's shapes.
+#[derive(Debug, Default)]
+pub(super) struct Choices(HashMap<String, String>);
+
+impl Choices {
+    /// The fastest of `candidates`: the known one where `key` was met before, else by timing them until `deadline`,
+    /// after which the first that runs is taken.
+    ///
+    /// # Errors
+    /// When no candidate runs, the error of the last; [`EngineError::DeviceLost`] at once.
+    pub(super) fn fastest(
+        &mut self,
+        gpu: &Gpu,
+        candidates: Vec<Candidate>,
+        key: &str,
+        addresses: Addresses<'_>,
+        precision: Precision,
+        deadline: Instant,
+    ) -> Result<Candidate, EngineError> {
+        if candidates.len() == 1 {
+            return Ok(candidates.into_iter().next().unwrap_or_default());
+        }
+        if let Some(name) = self.0.get(key)
+            && let Some(known) = candidates.iter().find(|candidate| candidate.name == *name)
+        {
+            return Ok(known.clone());
+        }
+        let mut best: Option<(f64, Candidate)> = None;
+        let mut failure = None;
+        for candidate in candidates {
+            if best.is_some() && Instant::now() > deadline {
+                break;
+            }
+            match time(gpu, &candidate, addresses, precision, best.as_ref().map(|(secs, _)| *secs)) {
+                Ok(secs) if best.as_ref().is_none_or(|(before, _)| secs < *before) => best = Some((secs, candidate)),
+                Ok(_) => {}
+                Err(error @ EngineError::DeviceLost { .. }) => return Err(error),
+                Err(error) => failure = Some(error),
+            }
+        }
+        let Some((_, candidate)) = best else {
+            return Err(failure.unwrap_or_else(|| EngineError::NotSupported {
+                reason: "no kernel computes this step on this device".into(),
+            }));
+        };
+        if Instant::now() <= deadline {
+            self.0.insert(key.to_owned(), candidate.name.clone());
+        }
+        Ok(candidate)
+    }
+}
+
+/// When tuning that begins now must be over.
+pub(super) fn deadline(seconds: u64) -> Instant {
+    Instant::now() + Duration::from_secs(seconds)
+}
+
+/// Seconds of one repetition of a candidate's commands, as part of a graph: the second of two launches.
+fn time(
+    gpu: &Gpu,
+    candidate: &Candidate,
+    addresses: Addresses<'_>,
+    precision: Precision,
+    best: Option<f64>,
+) -> Result<f64, EngineError> {
+    let kept = DeviceMemory::zeroed(&gpu.context, candidate.kept_bytes, &candidate.name)?;
+    let addresses = Addresses { kept: kept.address(), ..addresses };
+    for command in candidate.prepare.iter().chain(&candidate.commands) {
+        gpu.enqueue(command, addresses, precision)?;
+    }
+    gpu.wait()?;
+    let graph = gpu.capture(|| {
+        for _ in 0..REPETITIONS {
+            candidate.commands.iter().try_for_each(|command| gpu.enqueue(command, addresses, precision))?;
+        }
+        Ok(())
+    })?;
+    let Some(graph) = graph else { return Ok(0.0) };
+    let (begin, end) = (gpu.event()?, gpu.event()?);
+    let mut secs = f64::INFINITY;
+    for round in 0..3 {
+        let on_stream = || {
+            begin.record(&gpu.stream)?;
+            graph.launch()?;
+            end.record(&gpu.stream)?;
+            begin.elapsed_ms(&end)
+        };
+        let millis = on_stream().map_err(|error| driver_error(&format!("timing {}", candidate.name), error))?;
+        let now = f64::from(millis) / 1e3 / REPETITIONS as f64;
+        // The first launch of a graph also loads it.
+        if round > 0 {
+            secs = secs.min(now);
+        }
+        if best.is_some_and(|best| now > HOPELESS * best) && round > 0 {
+            break;
+        }
+    }
+    Ok(secs)
+}
