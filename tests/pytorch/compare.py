@@ -97,7 +97,8 @@ def run_pytorch(arguments, remaining):
                "--limit", f"{max(1.0, remaining() - 60.0):.0f}"]
     with open(path, "w", encoding="utf-8") as out:
         try:
-            subprocess.run(command, stdout=out, timeout=max(1.0, remaining()), check=False)
+            if subprocess.run(command, stdout=out, timeout=max(1.0, remaining()), check=False).returncode != 0:
+                say("PyTorch could not be measured, or not to the end; its rows so far are used")
         except subprocess.TimeoutExpired:
             say("time limit: the rest is not measured with PyTorch")
     return path

@@ -7,6 +7,7 @@ mod ahead;
 mod average_pool;
 mod batch_norm;
 mod cast;
+mod columns;
 mod conv2d;
 mod cublaslt;
 mod cudnn;
@@ -16,6 +17,7 @@ mod driver;
 mod error;
 #[cfg(test)]
 mod fixture;
+mod gradient_finish;
 mod kernels;
 mod launch;
 mod layout;

@@ -1,0 +1,78 @@
+// Which part of an activation a thread works on: shared by the kernels that go over whole activations.
+//
+// A thread block has `columns` * rows threads, at most 256; neighbors take neighboring vectors of VECTOR channels. The
+// grid's x counts chunks of `chunk` positions, its y tiles of `columns` vectors. A thread keeps its channels, whose
+// coefficients stay in registers, and takes the positions of its chunk that are `rows` apart.
+
+// What a launch covers; opens every parameter block.
+struct Extent {
+    u32 positions;
+    // With padding.
+    u32 channels;
+    // Positions of a block.
+    u32 chunk;
+    // Vectors of a block.
+    u32 columns;
+};
+
+struct Part {
+    // Place among the vectors of the block, and first of the thread's channels.
+    u32 column;
+    u32 channel;
+    // The thread's positions: `first`, `first + rows`, ... below `end`. None where the channels do not exist.
+    u32 first;
+    u32 end;
+    u32 rows;
+};
+
+__device__ __forceinline__ Part part_of_thread(const Extent& extent) {
+    Part part;
+    const u32 row = threadIdx.x / extent.columns;
+    part.column = threadIdx.x - row * extent.columns;
+    part.rows = blockDim.x / extent.columns;
+    part.channel = (blockIdx.y * extent.columns + part.column) * VECTOR;
+    const u32 start = blockIdx.x * extent.chunk;
+    part.end = min(start + extent.chunk, extent.positions);
+    part.first = part.channel < extent.channels ? start + row : part.end;
+    return part;
+}
+
+// Address of some channels at a position.
+__device__ __forceinline__ const element* at(const element* view, u32 position, u32 row, u32 channel) {
+    return view + ((u64)position * row + channel);
+}
+
+__device__ __forceinline__ element* at(element* view, u32 position, u32 row, u32 channel) {
+    return view + ((u64)position * row + channel);
+}
+
+__device__ __forceinline__ uint4 load_bits(const element* from) { return *reinterpret_cast<const uint4*>(from); }
+
+// VECTOR values of a per-channel vector.
+__device__ __forceinline__ void load_channels(const float* from, u32 channel, float (&values)[VECTOR]) {
+#pragma unroll
+    for (int i = 0; i < VECTOR; i += 4) {
+        const float4 four = *reinterpret_cast<const float4*>(from + channel + i);
+        values[i] = four.x;
+        values[i + 1] = four.y;
+        values[i + 2] = four.z;
+        values[i + 3] = four.w;
+    }
+}
+
+__device__ __forceinline__ void store_channels(float* to, u32 channel, const float (&values)[VECTOR]) {
+#pragma unroll
+    for (int i = 0; i < VECTOR; i += 4) {
+        *reinterpret_cast<float4*>(to + channel + i) =
+            make_float4(values[i], values[i + 1], values[i + 2], values[i + 3]);
+    }
+}
+
+// Whether storage keeps a positive number of `value`: ReLU's mask, recomputed before the value was rounded.
+__device__ __forceinline__ bool is_stored_positive(float value) {
+#if ELEMENT == 1
+    return value > 2.98023224e-8f;  // 2^-25, half of the smallest f16, is rounded to zero.
+#else
+    return value > 0.0f;  // bf16 has the range of f32 but for its last subnormals.
+#endif
+}
