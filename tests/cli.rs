@@ -152,6 +152,84 @@ fn devices_are_listed_for_people_and_programs() {
     assert!(listings.as_array().into_iter().flatten().any(|listing| listing["engine"] == "cpu"), "{listings}");
 }
 
+/// What `batchmark devices` says of the CUDA engine, as text and in JSON, where the loader looks into `libraries` first
+/// and no NVIDIA driver is installed; `None` where one is.
+#[cfg(target_os = "linux")]
+fn cuda_in(libraries: &Path) -> Option<(String, Value)> {
+    let installed =
+        ["/usr/lib", "/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/wsl/lib", "/usr/local/nvidia/lib64"];
+    if installed.iter().any(|folder| Path::new(folder).join("libcuda.so.1").exists()) {
+        eprintln!("skipped: an NVIDIA driver is installed");
+        return None;
+    }
+    let folder = folder();
+    let devices = |arguments: &[&str]| {
+        let mut command = program(folder.path());
+        command.env("LD_LIBRARY_PATH", libraries).env_remove("BATCHMARK_LIBRARIES").arg("devices").args(arguments);
+        let output = command.output().expect("the program starts");
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let listings: Value = serde_json::from_str(&devices(&["--json"])).expect("JSON");
+    let found = listings.as_array().into_iter().flatten().find(|listing| listing["engine"] == "cuda");
+    Some((devices(&[]), found.expect("the engine is listed").clone()))
+}
+
+/// R17, R24: nothing of NVIDIA's is installed.
+#[cfg(target_os = "linux")]
+#[test]
+fn without_a_driver_the_cuda_engine_says_what_to_install() {
+    let nothing = folder();
+    let Some((text, listing)) = cuda_in(nothing.path()) else { return };
+    let said = listing["unavailable"].as_str().expect("a reason");
+    assert!(said.starts_with("no NVIDIA driver was found in ") && said.contains("install its driver"), "{said}");
+    assert!(text.contains(&format!("cuda, no device: unavailable: {said}\n")), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("cpu ") && line.ends_with("available")), "{text}");
+}
+
+/// R18, R24: a driver that reports no device, one that is too old, and a toolkit's stub of one.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_driver_without_device_is_told_from_one_too_old_and_a_stub() {
+    const NEEDED: &str = include_str!("../compute/src/engine/cuda/library/open.rs");
+    let functions =
+        NEEDED.split("Part::Driver => &[\n").nth(1).and_then(|rest| rest.split(']').next()).expect("a list");
+    let functions: Vec<&str> = functions.split('"').skip(1).step_by(2).collect();
+    assert!(functions.len() > 20, "{functions:?}");
+    for (version, status, init, expected) in [
+        (13000, 0, 100, "the NVIDIA driver (CUDA 13.0) has no device; check that nvidia-smi lists the GPU"),
+        (11080, 0, 0, "it supports CUDA 11.8 and is too old, CUDA 12.0 is needed"),
+        (0, 34, 34, "it is a toolkit's stub and not a driver"),
+    ] {
+        let libraries = folder();
+        let mut source = format!(
+            "int cuDriverGetVersion(int* version) {{ *version = {version}; return {status}; }}\n\
+             int cuInit(unsigned flags) {{ return {init}; }}\n"
+        );
+        let others =
+            ["cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetPCIBusId", "cuDeviceGetAttribute"];
+        for name in functions.iter().copied().chain(others).chain(["cuGetErrorString"]) {
+            source += &format!("int {name}(void) {{ return 0; }}\n");
+        }
+        let text = libraries.path().join("driver.c");
+        fs::write(&text, source).expect("the folder is writable");
+        let library = libraries.path().join("libcuda.so.1");
+        let built = Command::new("cc")
+            .args(["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o"])
+            .args([&library, &text])
+            .output();
+        let Ok(built) = built else {
+            eprintln!("skipped: there is no C compiler cc to build a driver with");
+            return;
+        };
+        assert!(built.status.success(), "{}", stderr(&built));
+        let Some((text, listing)) = cuda_in(libraries.path()) else { return };
+        let said = listing["unavailable"].as_str().expect("a reason");
+        assert!(said.contains(expected), "{expected:?} in {said}");
+        assert!(text.contains(said), "{text}");
+    }
+}
+
 #[test]
 fn each_bad_file_is_named_in_a_line_and_the_others_load() {
     let folder = folder();

@@ -18,6 +18,23 @@ fn wgsl(id: &str, kind: DeviceKind) -> Listing {
     listing(EngineKind::Wgsl, id, kind)
 }
 
+fn cuda(id: &str) -> Listing {
+    let mut listing = listing(EngineKind::Cuda, id, DeviceKind::Discrete);
+    listing.device.vendor = Some("NVIDIA".to_owned());
+    listing.device.uuid = Some(id.to_owned());
+    listing.device.pci_address = Some("0000:01:00.0".to_owned());
+    listing
+}
+
+/// The GPU of [`cuda`], reached through WGSL.
+fn nvidia() -> Listing {
+    let mut listing = wgsl("0000:01:00.0", DeviceKind::Discrete);
+    listing.device.vendor = Some("NVIDIA".to_owned());
+    listing.device.uuid = Some("GPU-a".to_owned());
+    listing.device.pci_address = Some(listing.device.id.clone());
+    listing
+}
+
 fn broken(mut listing: Listing) -> Listing {
     listing.unavailable = Some("driver too old".to_owned());
     listing
@@ -49,6 +66,11 @@ fn the_best_device_is_chosen_and_anything_else_is_explained() {
         (vec![cpu()], &wgsl_engine, &[], &[], "engine wgsl can't be used: it found no device; there are: cpu"),
         (vec![discrete(), cpu()], &cpu_engine, &["dgpu"], &[], "does not have it"),
     ];
+    check(cases);
+}
+
+/// What is chosen, in order, and what is said of the first.
+fn check<const N: usize>(cases: [Choice<'_>; N]) {
     for (listings, engines, devices, chosen, said) in cases {
         let devices: Vec<String> = devices.iter().map(|&id| id.to_owned()).collect();
         match choose(&listings, engines, &devices) {
@@ -64,6 +86,31 @@ fn the_best_device_is_chosen_and_anything_else_is_explained() {
             }
         }
     }
+}
+
+/// A GPU that CUDA and WGSL reach is measured once, through CUDA where that works; either is chosen by name.
+#[test]
+fn cuda_comes_first_where_it_works() {
+    let none = || Listing::nothing(EngineKind::Cuda, "no NVIDIA driver was found".to_owned());
+    let (cuda_engine, wgsl_engine) = ([EngineKind::Cuda], [EngineKind::Wgsl]);
+    let both = [EngineKind::Cuda, EngineKind::Wgsl];
+    let others = || vec![nvidia(), wgsl("igpu", DeviceKind::Integrated), cpu()];
+    let with = |cuda: Listing| std::iter::once(cuda).chain(others()).collect::<Vec<_>>();
+    let pci = "0000:01:00.0";
+    let cases: [Choice<'_>; 11] = [
+        (with(cuda("GPU-a")), &[], &[], &["GPU-a"], ""),
+        (with(broken(cuda("GPU-a"))), &[], &[], &[pci], "engine wgsl is used: the GPU-a: driver too old"),
+        (with(none()), &[], &[], &[pci], "no NVIDIA driver was found"),
+        (vec![none(), wgsl("radeon", DeviceKind::Discrete), cpu()], &[], &[], &["radeon"], ""),
+        (vec![none(), cpu()], &[], &[], &["cpu"], "the CPU reference is used: no device: no NVIDIA driver was found"),
+        (with(cuda("GPU-a")), &wgsl_engine, &[], &[pci], ""),
+        (with(cuda("GPU-a")), &both, &["gpu-A"], &["GPU-a", pci], ""),
+        (with(cuda("GPU-a")), &[], &[pci], &["GPU-a"], ""),
+        (with(broken(cuda("GPU-a"))), &[], &["GPU-a"], &[pci], ""),
+        (with(cuda("GPU-a")), &[], &[pci, "GPU-a"], &["GPU-a"], ""),
+        (with(none()), &cuda_engine, &[], &[], "engine cuda can't be used: no device: no NVIDIA driver was found"),
+    ];
+    check(cases);
 }
 
 #[test]

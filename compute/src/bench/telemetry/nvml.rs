@@ -7,6 +7,7 @@ use std::time::Duration;
 use nvml_wrapper::Nvml;
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
+use nvml_wrapper::struct_wrappers::device::MemoryInfo;
 
 use super::{POWER, Reading, THERMAL, summarize};
 use crate::bench::record::Telemetry;
@@ -19,7 +20,10 @@ const INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Monitor {
     nvml: Nvml,
+    /// Of the GPU.
     index: u32,
+    /// UUID of the slice of it (MIG), when the device is one: it has memory of its own, all else is the GPU's.
+    slice: Option<String>,
 }
 
 /// Readings being taken on a thread of their own.
@@ -41,7 +45,7 @@ pub fn complete(device: &mut Device) {
     let Some(monitor) = Monitor::open(device) else { return };
     let Ok(handle) = monitor.nvml.device_by_index(monitor.index) else { return };
     device.uuid = device.uuid.take().or_else(|| handle.uuid().ok());
-    device.memory_bytes = device.memory_bytes.or_else(|| Some(handle.memory_info().ok()?.total));
+    device.memory_bytes = device.memory_bytes.or_else(|| Some(monitor.memory()?.total));
 }
 
 impl Monitor {
@@ -61,12 +65,21 @@ impl Monitor {
             })
             .collect();
         let index = find(&identities, device)? as u32;
-        Some(Self { nvml, index })
+        let slice = device.uuid.clone().filter(|uuid| is_slice(uuid));
+        Some(Self { nvml, index, slice })
+    }
+
+    fn memory(&self) -> Option<MemoryInfo> {
+        let device = match &self.slice {
+            Some(uuid) => self.nvml.device_by_uuid(uuid.as_str()),
+            None => self.nvml.device_by_index(self.index),
+        };
+        device.ok()?.memory_info().ok()
     }
 
     /// Free memory of the device in bytes.
     pub fn free_bytes(&self) -> Option<u64> {
-        Some(self.nvml.device_by_index(self.index).ok()?.memory_info().ok()?.free)
+        Some(self.memory()?.free)
     }
 
     /// Takes readings until [`Sampling::finish`].
@@ -122,9 +135,16 @@ fn reasons(mask: ThrottleReasons) -> Vec<&'static str> {
     reasons
 }
 
-/// Place of `device` among `identities`, by UUID where both have one, else by PCI address.
+/// Whether a UUID is that of a slice of a GPU (MIG).
+fn is_slice(uuid: &str) -> bool {
+    uuid.get(..4).is_some_and(|kind| kind.eq_ignore_ascii_case("MIG-"))
+}
+
+/// Place of `device` among `identities`, by UUID where both have one, else by PCI address. A slice of a GPU has a UUID of
+/// its own that is not among them: its GPU is found by PCI address.
 fn find(identities: &[Identity], device: &Device) -> Option<usize> {
-    identities.iter().position(|identity| match (&identity.uuid, &device.uuid) {
+    let uuid = device.uuid.as_ref().filter(|uuid| !is_slice(uuid));
+    identities.iter().position(|identity| match (&identity.uuid, uuid) {
         (Some(a), Some(b)) => a.eq_ignore_ascii_case(b),
         _ => match (&identity.pci_address, &device.pci_address) {
             (Some(a), Some(b)) => pci_numbers(a).is_some() && pci_numbers(a) == pci_numbers(b),
@@ -170,11 +190,28 @@ mod tests {
             (by_pci("nonsense"), None),
             (by_uuid("gpu-B"), Some(1)),
             (by_uuid("GPU-c"), None),
+            (Device { uuid: Some("MIG-a".to_owned()), ..by_pci("0000:86:00.0") }, Some(1)),
+            (by_uuid("MIG-a"), None),
             (Device::default(), None),
         ];
         for (device, place) in cases {
             assert_eq!(find(&list, &device), place, "{device:?}");
         }
+    }
+
+    /// R22: CUDA lists the fastest device first, NVML the first on the bus. What a listing says finds its own device.
+    #[test]
+    fn a_device_that_cuda_lists_in_another_order_is_found_by_its_uuid() {
+        let list = ["GPU-a", "GPU-b"].map(|uuid| Identity { uuid: Some(uuid.to_owned()), pci_address: None });
+        let watts = [100.0, 300.0];
+        let of_cuda = ["GPU-b", "GPU-a"].map(|id| Device {
+            id: id.to_owned(),
+            uuid: Some(id.to_owned()),
+            api: Some("CUDA".to_owned()),
+            ..Device::default()
+        });
+        let found = of_cuda.map(|device| find(&list, &device).map(|place| watts[place]));
+        assert_eq!(found, [Some(300.0), Some(100.0)]);
     }
 
     #[test]

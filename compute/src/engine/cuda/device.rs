@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use cudarc::driver::CudaEvent;
 
+use super::driver;
 use super::error::driver_error;
 use super::library;
 use super::listing::{self, OpenDevice};
@@ -72,7 +73,7 @@ pub(super) fn open(id: &str, tier: Tier) -> Result<CudaEngine, EngineError> {
 impl CudaEngine {
     /// Milliseconds between two events that have happened.
     pub(super) fn elapsed_ms(&self, begin: &CudaEvent, end: &CudaEvent) -> Result<f64, EngineError> {
-        begin.elapsed_ms(end).map(f64::from).map_err(|error| driver_error("reading the device's clock", error))
+        driver::elapsed_ms(begin, end)
     }
 
     /// # Errors

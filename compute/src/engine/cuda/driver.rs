@@ -5,10 +5,13 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
+use cudarc::driver::CudaEvent;
 use libloading::Library;
 
+use super::error::driver_error;
 use super::launch::Facts;
 use super::library::{self, Version};
+use crate::engine::EngineError;
 
 /// The driver, initialized.
 pub(super) struct Driver {
@@ -78,6 +81,21 @@ pub(super) fn driver() -> Result<&'static Driver, DriverFault> {
         Err(missing) => Err(DriverFault { reason: missing.to_string() }),
     };
     DRIVER.get_or_init(open).as_ref().map_err(Clone::clone)
+}
+
+/// Milliseconds between two events of one context; waits for the later one. The binding's own function would panic on a
+/// driver before CUDA 12.8.
+///
+/// # Errors
+/// What the driver reports.
+pub(super) fn elapsed_ms(begin: &CudaEvent, end: &CudaEvent) -> Result<f64, EngineError> {
+    let what = "reading the device's clock";
+    let failed = |reason: String| EngineError::Failed { what: what.to_owned(), reason };
+    let driver = driver().map_err(|fault| failed(fault.to_string()))?;
+    end.synchronize().map_err(|error| driver_error(what, error))?;
+    // SAFETY: both are events of the context that the wait made current, and a context's events have timing unless they
+    // are made without, which the driver then reports.
+    unsafe { driver.elapsed_ms(begin.cu_event(), end.cu_event()) }.map(f64::from).map_err(failed)
 }
 
 impl Driver {

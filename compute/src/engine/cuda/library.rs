@@ -7,7 +7,7 @@
 mod judge;
 mod open;
 mod search;
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;
 
 use std::collections::BTreeMap;

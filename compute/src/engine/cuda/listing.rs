@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cudarc::driver::CudaContext;
 
 use super::driver::{self, DriverFault, Seen};
+use super::error::driver_error;
 use super::kernels;
 use super::launch::Facts;
 use super::library::{self, Version};
@@ -47,10 +48,8 @@ pub(super) fn open(id: &str) -> Result<OpenDevice, EngineError> {
     if let Some(reason) = listing.unavailable {
         return Err(EngineError::NotSupported { reason: format!("{} can't be used: {reason}", listing.device.name) });
     }
-    let context = CudaContext::new(seen.ordinal).map_err(|error| EngineError::Failed {
-        what: format!("opening {}", listing.device.name),
-        reason: format!("{:?}", error.0),
-    })?;
+    let what = format!("opening {}", listing.device.name);
+    let context = CudaContext::new(seen.ordinal).map_err(|error| driver_error(&what, error))?;
     Ok(OpenDevice { context, facts: seen.facts, listing })
 }
 

@@ -9,9 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::shape::{UnknownName, parse_name};
 
 /// What the CUDA engine computes with, the most first. A machine takes the first that it has everything for.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
     /// Convolutions and matrix products by cuDNN and cuBLASLt where they are faster, all else by our kernels.

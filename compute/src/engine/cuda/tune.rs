@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use super::driver;
 use super::error::driver_error;
 use super::launch::Candidate;
 use super::memory::DeviceMemory;
@@ -99,11 +100,10 @@ fn time(
         let on_stream = || {
             begin.record(&gpu.stream)?;
             graph.launch()?;
-            end.record(&gpu.stream)?;
-            begin.elapsed_ms(&end)
+            end.record(&gpu.stream)
         };
-        let millis = on_stream().map_err(|error| driver_error(&format!("timing {}", candidate.name), error))?;
-        let now = f64::from(millis) / 1e3 / REPETITIONS as f64;
+        on_stream().map_err(|error| driver_error(&format!("timing {}", candidate.name), error))?;
+        let now = driver::elapsed_ms(&begin, &end)? / 1e3 / REPETITIONS as f64;
         // The first launch of a graph also loads it.
         if round > 0 {
             secs = secs.min(now);

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use libloading::Library;
 
@@ -16,7 +16,7 @@ pub(super) struct Opened {
     pub(super) library: Library,
     pub(super) facts: Facts,
     /// Where it lies, when it was not the system's loader that found it.
-    folder: Option<std::path::PathBuf>,
+    pub(super) folder: Option<PathBuf>,
 }
 
 /// Why a library could not be opened.
@@ -52,6 +52,15 @@ impl Opened {
 
 /// Opens a library at a place, for everything that the process loads later to find.
 pub(super) fn open(part: Part, place: &Place) -> Result<Opened, Refusal> {
+    open_by(part, place, load)
+}
+
+/// [`open`] by a loader of one file or name.
+pub(super) fn open_by(
+    part: Part,
+    place: &Place,
+    load: impl Fn(&Path) -> Result<Library, String>,
+) -> Result<Opened, Refusal> {
     let folder = match place {
         Place::Loader(_) => None,
         Place::File(path) => path.parent(),
@@ -181,7 +190,7 @@ fn driver_version(library: &Library) -> Result<u32, String> {
 
 /// Functions that are used of a library beyond those that every version has. Whoever calls another one adds it here: a
 /// binding that does not find it ends the process's work with a panic.
-fn functions(part: Part) -> &'static [&'static str] {
+pub(super) fn functions(part: Part) -> &'static [&'static str] {
     match part {
         Part::Driver => &[
             "cuCtxGetCurrent",
