@@ -52,8 +52,8 @@ __device__ __forceinline__ void forward(const element* y, const Normalization& n
     }
 }
 
-// z = relu?(normalize(y) + residual): no residual where it is null, a finished activation where `shortcut_mean` is null,
-// else one that is normalized on the way.
+// z = relu?(normalize(y) + residual): no residual where it is null, a finished activation where `shortcut_mean` is
+// null, else one that is normalized on the way.
 extern "C" __global__ void __launch_bounds__(256)
     batch_norm_forward(const element* y, const float* mean, const float* inv_std, const float* gamma, const float* beta,
                        const element* residual, const float* shortcut_mean, const float* shortcut_inv_std,

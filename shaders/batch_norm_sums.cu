@@ -1,4 +1,5 @@
-// Sums over n, h, w for each channel: the statistics of batch norm, the gradients of gamma and beta, and that of a bias.
+// Sums over n, h, w for each channel: the statistics of batch norm, the gradients of gamma and beta, and that of a
+// bias.
 //
 // Thread blocks and grid as in columns.cu, sums as in column_sums.cu.
 
@@ -53,8 +54,8 @@ __device__ __forceinline__ void load_partials(const float* partials, u32 chunk, 
 
 // mean = sum(y) / positions, inv_std = 1 / sqrt(sum((y - mean)^2) / positions + epsilon).
 //
-// Sums are taken about a pivot, the chunk's first value, and those of the chunks' means about that of the first chunk: no
-// cancellation where the mean is large against the deviation.
+// Sums are taken about a pivot, the chunk's first value, and those of the chunks' means about that of the first chunk:
+// no cancellation where the mean is large against the deviation.
 extern "C" __global__ void __launch_bounds__(512)
     batch_norm_statistics(const element* y, float* mean, float* inv_std, float* partials, u32* tickets,
                           Statistics params) {
@@ -174,9 +175,9 @@ __device__ __forceinline__ void reduce(const element* g, const element* y, const
 // dbeta = factor * sum(g), dgamma = factor * sum(g * (y - mean) * inv_std). With `beta` (and `gamma`), g is not yet
 // masked by the ReLU behind the normalization: the mask is recomputed.
 extern "C" __global__ void __launch_bounds__(512)
-    batch_norm_reduction(const element* g, const element* y, const float* mean, const float* inv_std, const float* gamma,
-                         const float* beta, float* dgamma, float* dbeta, float* partials, u32* tickets,
-                         Reduction params) {
+    batch_norm_reduction(const element* g, const element* y, const float* mean, const float* inv_std,
+                         const float* gamma, const float* beta, float* dgamma, float* dbeta, float* partials,
+                         u32* tickets, Reduction params) {
     __shared__ Sums<2> shared;
     const Part part = part_of_thread(params.extent);
     float sums[2][VECTOR] = {};

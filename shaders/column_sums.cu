@@ -1,9 +1,9 @@
 // Sums over all positions for each channel, in one launch and in a fixed order.
 //
 // A thread sums over its positions (columns.cu), a block over its threads; it leaves its sums in `partials`, f32
-// [chunk][quantity][channels]. The block that finishes last in its tile of channels, known by the tile's ticket, adds up
-// the chunks. Limits: whole warps, at most 512 threads; a power of two of columns, at most 16; `tickets`, one a tile, are
-// zero before the first launch and again after each. Shared memory: `Sums`, 26 KiB at most.
+// [chunk][quantity][channels]. The block that finishes last in its tile of channels, known by the tile's ticket, adds
+// up the chunks. Limits: whole warps, at most 512 threads; a power of two of columns, at most 16; `tickets`, one a
+// tile, are zero before the first launch and again after each. Shared memory: `Sums`, 26 KiB at most.
 
 constexpr u32 MOST_THREADS = 512;
 constexpr u32 MOST_COLUMNS = 16;

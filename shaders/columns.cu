@@ -1,8 +1,8 @@
 // Which part of an activation a thread works on: shared by the kernels that go over whole activations.
 //
-// A thread block has `columns` * rows threads, at most 256; neighbors take neighboring vectors of VECTOR channels. The
-// grid's x counts chunks of `chunk` positions, its y tiles of `columns` vectors. A thread keeps its channels, whose
-// coefficients stay in registers, and takes the positions of its chunk that are `rows` apart.
+// A thread block has `columns` * rows threads, at most 256 (512 where it sums); neighbors take neighboring vectors of
+// VECTOR channels. The grid's x counts chunks of `chunk` positions, its y tiles of `columns` vectors. A thread keeps its
+// channels, whose coefficients stay in registers, and takes the positions of its chunk that are `rows` apart.
 
 // What a launch covers; opens every parameter block.
 struct Extent {
@@ -16,8 +16,7 @@ struct Extent {
 };
 
 struct Part {
-    // Place among the vectors of the block, and first of the thread's channels.
-    u32 column;
+    // First of the thread's channels.
     u32 channel;
     // The thread's positions: `first`, `first + rows`, ... below `end`. None where the channels do not exist.
     u32 first;
@@ -28,9 +27,9 @@ struct Part {
 __device__ __forceinline__ Part part_of_thread(const Extent& extent) {
     Part part;
     const u32 row = threadIdx.x / extent.columns;
-    part.column = threadIdx.x - row * extent.columns;
+    const u32 column = threadIdx.x - row * extent.columns;
     part.rows = blockDim.x / extent.columns;
-    part.channel = (blockIdx.y * extent.columns + part.column) * VECTOR;
+    part.channel = (blockIdx.y * extent.columns + column) * VECTOR;
     const u32 start = blockIdx.x * extent.chunk;
     part.end = min(start + extent.chunk, extent.positions);
     part.first = part.channel < extent.channels ? start + row : part.end;

@@ -160,24 +160,23 @@ struct StatisticsParams {
 // channels each. Squares are taken about the first tile's mean.
 extern "C" __global__ void __launch_bounds__(1024) conv2d_statistics_combine(const float* statistics, float* mean,
                                                                              float* inv_std, StatisticsParams params) {
-    __shared__ float shared[1024];
     const u32 column = blockIdx.x * 8 + (threadIdx.x & 7);
     const u32 tiles = column < params.columns ? params.tiles : 0;
     const float pivot = tiles ? statistics[column] : 0.0f;
-    float sum = 0.0f, squares = 0.0f;
-#pragma unroll 4
+    // Of the distances, and of the squares.
+    float sums[2] = {0.0f, 0.0f};
+#pragma unroll 8
     for (u32 tile = threadIdx.x / 8; tile < tiles; tile += 128) {
         const float* at = statistics + (u64)tile * 2 * params.columns + column;
         const float count = (float)min(params.tile_rows, params.rows - tile * params.tile_rows);
         const float distance = at[0] - pivot;
-        sum += count * distance;
-        squares += at[params.columns] + count * distance * distance;
+        sums[0] += count * distance;
+        sums[1] += at[params.columns] + count * distance * distance;
     }
-    sum = sum_strips<128>(sum, shared);
-    squares = sum_strips<128>(squares, shared);
+    sum_strips(sums);
     if (threadIdx.x < 8 && tiles) {
-        const float distance = sum / (float)params.rows;
-        const float variance = fmaxf(squares / (float)params.rows - distance * distance, 0.0f);
+        const float distance = sums[0] / (float)params.rows;
+        const float variance = fmaxf(sums[1] / (float)params.rows - distance * distance, 0.0f);
         mean[column] = pivot + distance;
         inv_std[column] = 1.0f / sqrtf(variance + params.epsilon);
     }

@@ -174,7 +174,6 @@ struct ReductionParams {
 extern "C" __global__ void __launch_bounds__(1024)
     conv2d_reduction_combine(const float* reductions, float* first_dgamma, float* first_dbeta, float* second_dgamma,
                              float* second_dbeta, ReductionParams params) {
-    __shared__ float shared[1024];
     const u32 column = blockIdx.x * 8 + (threadIdx.x & 7);
     const u32 tiles = column < params.columns ? params.tiles : 0;
     float sums[3] = {0.0f, 0.0f, 0.0f};
@@ -182,8 +181,9 @@ extern "C" __global__ void __launch_bounds__(1024)
     for (u32 tile = threadIdx.x / 8; tile < tiles; tile += 128)
 #pragma unroll
         for (u32 i = 0; i < 3; ++i) sums[i] += reductions[((u64)tile * 3 + i) * params.columns + column];
+    sum_strips(sums);
 #pragma unroll
-    for (u32 i = 0; i < 3; ++i) sums[i] = sum_strips<128>(sums[i], shared) * params.factor;
+    for (u32 i = 0; i < 3; ++i) sums[i] *= params.factor;
     if (threadIdx.x < 8 && tiles) {
         if (first_dbeta) first_dbeta[column] = sums[0];
         if (first_dgamma) first_dgamma[column] = sums[1];

@@ -35,6 +35,7 @@ template <class T>
 struct WeightLoader {
     static constexpr int A_WIDTH = T::M / VECTOR, B_WIDTH = T::N / VECTOR;
     static constexpr int A_STEP = T::THREADS / A_WIDTH, B_STEP = T::THREADS / B_WIDTH;
+    static_assert(T::THREADS % A_WIDTH == 0 && T::THREADS % B_WIDTH == 0 && T::DEPTH % B_STEP == 0, "whole rows");
     const Params& params;
     // Sources are found STAGES - 1 steps before they are used, a barrier of the mainloop in between.
     static constexpr int AHEAD = T::STAGES - 1, SLOTS = 4;
@@ -81,10 +82,12 @@ struct WeightLoader {
         const u32 first = threadIdx.x / A_WIDTH, end = has_row ? params.positions : 0;
         const element* from = dy + (u64)(step * T::DEPTH + first) * params.dy_row_chunks * VECTOR;
 #pragma unroll
-        for (int i = 0; i < T::A_LOADS; ++i)
-            copy_chunk(stage + wide_place<A_WIDTH>(first + i * A_STEP, threadIdx.x % A_WIDTH),
-                       from + (u64)(i * A_STEP * params.dy_row_chunks) * VECTOR,
-                       step * T::DEPTH + first + i * A_STEP < end);
+        for (int i = 0; i < T::A_LOADS; ++i) {
+            const u32 row = first + i * A_STEP;
+            if (T::DEPTH % A_STEP != 0 && row >= T::DEPTH) break;
+            copy_chunk(stage + wide_place<A_WIDTH>(row, threadIdx.x % A_WIDTH),
+                       from + (u64)(i * A_STEP * params.dy_row_chunks) * VECTOR, step * T::DEPTH + row < end);
+        }
     }
 
     __device__ __forceinline__ void b(u32 step, u32 stage) const {
@@ -171,6 +174,8 @@ __device__ __forceinline__ void backward_weight(const element* x, const element*
 
 ENTRY_POINT(128x128, false, 128, 128, 64, 64, 8, 3, 2)
 ENTRY_POINT(128x128_bias, true, 128, 128, 64, 64, 8, 3, 2)
+ENTRY_POINT(64x192, false, 64, 192, 32, 64, 8, 3, 2)
+ENTRY_POINT(64x192_bias, true, 64, 192, 32, 64, 8, 3, 2)
 ENTRY_POINT(64x64, false, 64, 64, 32, 32, 8, 3, 4)
 ENTRY_POINT(64x64_bias, true, 64, 64, 32, 32, 8, 3, 4)
 

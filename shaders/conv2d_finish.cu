@@ -159,18 +159,27 @@ __device__ __forceinline__ bool gather_sums(const Finish<T>& finish, const Geome
     return finish.take(sums, g.splits, partials, tickets);
 }
 
-// Sums over the STRIPS of each of eight channels: thread = strip * 8 + channel. Every thread gets its channel's.
-template <int STRIPS>
-__device__ __forceinline__ float sum_strips(float value, float* shared) {
-    __syncthreads();
-    shared[threadIdx.x] = value;
-    __syncthreads();
-#pragma unroll 1
-    for (u32 half = STRIPS / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half * 8) shared[threadIdx.x] += shared[threadIdx.x + half * 8];
-        __syncthreads();
+// Sums over the 128 strips of each of eight channels: thread = strip * 8 + channel of 1024. Valid in the first warp.
+template <int COUNT>
+__device__ __forceinline__ void sum_strips(float (&values)[COUNT]) {
+    __shared__ float shared[COUNT][256];
+    const u32 lane = threadIdx.x & 31;
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+        values[i] += __shfl_xor_sync(0xffffffff, values[i], 8);
+        values[i] += __shfl_xor_sync(0xffffffff, values[i], 16);
+        if (lane < 8) shared[i][threadIdx.x / 32 * 8 + lane] = values[i];
     }
-    return shared[threadIdx.x & 7];
+    __syncthreads();
+    if (threadIdx.x >= 32) return;
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+        values[i] = 0.0f;
+#pragma unroll
+        for (int warp = 0; warp < 8; ++warp) values[i] += shared[i][lane + warp * 32];
+        values[i] += __shfl_xor_sync(0xffffffff, values[i], 8);
+        values[i] += __shfl_xor_sync(0xffffffff, values[i], 16);
+    }
 }
 
 #endif

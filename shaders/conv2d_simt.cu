@@ -20,6 +20,7 @@ struct SimtForward {
 };
 
 struct SimtStatistics {
+    // `tile_rows`: those of half a tile.
     u32 rows, tile_rows, columns;
     float epsilon;
 };
@@ -37,56 +38,37 @@ __device__ __forceinline__ float4 finish4(float4 v, const float* scale, const fl
     return v;
 }
 
-// Finishes and stores the tile, and leaves the mean and the centered squares of the tile's columns of y.
+// Finishes and stores the tile, and leaves the mean and the centered squares of each column of y, for halves of the tile.
 template <class T>
-__device__ __forceinline__ void finish_forward(Sums<T>& sums, Memory<T>& memory, const float* scale, const float* bias,
-                                               const float* residual, float* y, float* statistics,
+__device__ __forceinline__ void finish_forward(const Sums<T>& sums, Memory<T>& memory, const float* scale,
+                                               const float* bias, const float* residual, float* y, float* statistics,
                                                const SimtForward& parameters, int first_column, int row_tile,
                                                int rows) {
     const int columns = parameters.layer.k;
-#pragma unroll
-    for (int quad = 0; quad < T::QUADS; ++quad) {
-        const int column = first_column + T::column_of(quad);
-#pragma unroll
-        for (int i = 0; i < 8; ++i) {
-            const u32 position = memory.positions[T::row() + i * T::ROWS];
-            float4 value = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            if (column < columns && position != INVALID) {
-                value = finish4(sums.quad(i, quad), scale, bias, residual, position, column, parameters);
-                store4(y + (u64)position * parameters.y_row + column, value);
+#pragma unroll 1
+    for (int half = 0; half < 2; ++half) {
+        stage_half(sums, memory, half);
+        for_each_quad(memory, half, first_column, columns, [&](float* place, u32 position, int column) {
+            const float4 value = finish4(load4(place), scale, bias, residual, position, column, parameters);
+            store4(y + (u64)position * parameters.y_row + column, value);
+            store4(place, value);
+        });
+        const int half_rows = min(rows - half * (T::M / 2), T::M / 2);
+        if (!statistics || half_rows <= 0) continue;
+        for_each_column<T>(first_column, columns, [&](int i, int column) {
+            float mean = 0.0f, squares = 0.0f;
+#pragma unroll 8
+            for (int row = 0; row < half_rows; ++row) mean += staged(memory, row, i / 4)[i % 4];
+            mean /= (float)half_rows;
+#pragma unroll 8
+            for (int row = 0; row < half_rows; ++row) {
+                const float d = staged(memory, row, i / 4)[i % 4] - mean;
+                squares += d * d;
             }
-            sums.set_quad(i, quad, value);
-        }
-    }
-    if (!statistics) return;
-    float mean[T::WIDTH], squares[T::WIDTH];
-#pragma unroll
-    for (int j = 0; j < T::WIDTH; ++j) {
-        mean[j] = 0.0f;
-#pragma unroll
-        for (int i = 0; i < 8; ++i) mean[j] += sums.at[i][j];
-    }
-    sum_columns<T>(mean, memory.stages);
-#pragma unroll
-    for (int j = 0; j < T::WIDTH; ++j) {
-        mean[j] /= (float)rows;
-        squares[j] = 0.0f;
-#pragma unroll
-        for (int i = 0; i < 8; ++i) {
-            const float d = sums.at[i][j] - mean[j];
-            if (T::row() + i * T::ROWS < rows) squares[j] += d * d;
-        }
-    }
-    sum_columns<T>(squares, memory.stages);
-    if (T::row() != 0) return;
-#pragma unroll
-    for (int quad = 0; quad < T::QUADS; ++quad) {
-        const int column = first_column + T::column_of(quad);
-        if (column >= columns) continue;
-        float* to = statistics + (u64)row_tile * 2 * columns + column;
-        const float *m = mean + 4 * quad, *q = squares + 4 * quad;
-        store4(to, make_float4(m[0], m[1], m[2], m[3]));
-        store4(to + columns, make_float4(q[0], q[1], q[2], q[3]));
+            float* to = statistics + (u64)(2 * row_tile + half) * 2 * columns + column;
+            to[0] = mean;
+            to[columns] = squares;
+        });
     }
 }
 
@@ -119,11 +101,11 @@ __device__ __forceinline__ void forward(const float* x, const float* w, const fl
                           min(rows - first_row, (u32)T::M));
 }
 
-#define FORWARD_ENTRY(M, N, WIDTH, BLOCKS)                                                                                   \
-    extern "C" __global__ void __launch_bounds__(Tile<M, N, WIDTH>::THREADS, BLOCKS) conv2d_simt_forward_##M##x##N(            \
-        const float* x, const float* w, const float* scale, const float* bias, const float* residual, float* y,        \
-        float* partial, float* statistics, SimtForward parameters) {                                                   \
-        forward<Tile<M, N, WIDTH>>(x, w, scale, bias, residual, y, partial, statistics, parameters);                          \
+#define FORWARD_ENTRY(M, N, WIDTH, BLOCKS)                                                                            \
+    extern "C" __global__ void __launch_bounds__(Tile<M, N, WIDTH>::THREADS, BLOCKS) conv2d_simt_forward_##M##x##N(   \
+        const float* x, const float* w, const float* scale, const float* bias, const float* residual, float* y,       \
+        float* partial, float* statistics, SimtForward parameters) {                                                  \
+        forward<Tile<M, N, WIDTH>>(x, w, scale, bias, residual, y, partial, statistics, parameters);                  \
     }
 
 FORWARD_ENTRY(128, 128, 16, 2)
@@ -145,7 +127,7 @@ extern "C" __global__ void __launch_bounds__(256) conv2d_simt_forward_finish(con
     store4(y + position * parameters.y_row + column, value);
 }
 
-// Mean and reciprocal standard deviation from what row tiles left: [row tile][mean, centered squares][column].
+// Mean and reciprocal standard deviation from what half tiles left: [half tile][mean, centered squares][column].
 // Grid: x = columns / 8 rounded up. 512 threads, eight columns by 64 groups of row tiles.
 extern "C" __global__ void __launch_bounds__(512) conv2d_simt_statistics(const float* partial, float* mean,
                                                                          float* inv_std, SimtStatistics parameters) {

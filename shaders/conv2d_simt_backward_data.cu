@@ -9,8 +9,8 @@
 // Threads, tiles, shared memory and limits: see conv2d_simt_tile.cu and conv2d_simt_gather.cu.
 // Grid: x = row tiles of the first class · column tiles, columns first, y = residue class (stride²), z = part of the
 // depth. With several parts each leaves its sums in `partial`, [part][position][c], and conv2d_simt_backward_data_finish
-// adds them in their order; else the sums are finished at once. Batch norm's sums, where asked for, are left for each row
-// tile and combined by conv2d_simt_reduction.
+// adds them in their order; else the sums are finished at once. Batch norm's sums, where asked for, are left for halves of
+// row tiles and combined by conv2d_simt_reduction.
 
 #if ELEMENT == 0 && TF32 == 0
 
@@ -25,8 +25,8 @@ struct SimtBackwardData {
 };
 
 struct SimtReduction {
-    // Row tiles of all residue classes.
-    u32 row_tiles, columns;
+    // Halves of the row tiles of all residue classes.
+    u32 half_tiles, columns;
     float factor;
 };
 
@@ -54,68 +54,46 @@ __device__ __forceinline__ float4 finish4(float4 v, const float* mask, float* dx
     return v;
 }
 
-// Sums over the tile of a gradient g and of g · (y − mean) · inv_std.
+// Sums of the finished gradient g, and of g · (y − mean) · inv_std, over half a tile.
 template <class T>
-__device__ __forceinline__ void reduce_gradient(const Sums<T>& sums, Memory<T>& memory, const Reduction& reduction,
-                                                u32 y_row, int first_column, int columns, int row_tile) {
-    float plain[T::WIDTH], normalized[T::WIDTH];
-#pragma unroll
-    for (int quad = 0; quad < T::QUADS; ++quad) {
-        const int column = first_column + T::column_of(quad);
-        const bool exists = column < columns;
-        const float4 none = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        const float4 center = exists ? load4(reduction.mean + column) : none, factor = exists ? load4(reduction.inv_std + column) : none;
-#pragma unroll
-        for (int j = 0; j < 4; ++j) plain[4 * quad + j] = normalized[4 * quad + j] = 0.0f;
-#pragma unroll
-        for (int i = 0; i < 8; ++i) {
-            const u32 position = memory.positions[T::row() + i * T::ROWS];
-            if (!exists || position == INVALID) continue;
-            const float4 value = load4(reduction.y + (u64)position * y_row + column);
-#pragma unroll
-            for (int j = 0; j < 4; ++j) {
-                const float g = sums.at[i][4 * quad + j];
-                plain[4 * quad + j] += g;
-                normalized[4 * quad + j] += g * ((component(value, j) - component(center, j)) * component(factor, j));
-            }
+__device__ __forceinline__ void reduce_half(Memory<T>& memory, const Reduction& reduction, u32 y_row, int half,
+                                            int first_column, int columns, int row_tile) {
+    for_each_column<T>(first_column, columns, [&](int i, int column) {
+        const float mean = reduction.mean[column], inv_std = reduction.inv_std[column];
+        float plain = 0.0f, normalized = 0.0f;
+#pragma unroll 8
+        for (int row = 0; row < T::M / 2; ++row) {
+            const u32 position = memory.positions[half * (T::M / 2) + row];
+            if (position == INVALID) continue;
+            const float g = staged(memory, row, i / 4)[i % 4];
+            plain += g;
+            normalized += g * ((reduction.y[(u64)position * y_row + column] - mean) * inv_std);
         }
-    }
-    sum_columns<T>(plain, memory.stages);
-    sum_columns<T>(normalized, memory.stages);
-    if (T::row() != 0) return;
-#pragma unroll
-    for (int quad = 0; quad < T::QUADS; ++quad) {
-        const int column = first_column + T::column_of(quad);
-        if (column >= columns) continue;
-        float* to = reduction.partial + (u64)row_tile * 2 * columns + column;
-        const float *a = plain + 4 * quad, *b = normalized + 4 * quad;
-        store4(to, make_float4(a[0], a[1], a[2], a[3]));
-        store4(to + columns, make_float4(b[0], b[1], b[2], b[3]));
-    }
+        float* to = reduction.partial + (u64)(2 * row_tile + half) * 2 * columns + column;
+        to[0] = plain;
+        to[columns] = normalized;
+    });
 }
 
-// Finishes and stores the tile, and leaves the sums that batch norm needs.
+// Finishes and stores the tile, and leaves the sums that batch norm needs, for halves of the tile.
 template <class T>
-__device__ __forceinline__ void finish_backward_data(Sums<T>& sums, Memory<T>& memory, const float* mask, float* dx,
+__device__ __forceinline__ void finish_backward_data(const Sums<T>& sums, Memory<T>& memory, const float* mask, float* dx,
                                                      const Reduction& first, const Reduction& second,
                                                      const SimtBackwardData& parameters, int first_column,
                                                      int row_tile) {
     const int columns = parameters.layer.c;
-#pragma unroll
-    for (int quad = 0; quad < T::QUADS; ++quad) {
-        const int column = first_column + T::column_of(quad);
-#pragma unroll
-        for (int i = 0; i < 8; ++i) {
-            const u32 position = memory.positions[T::row() + i * T::ROWS];
-            if (column < columns && position != INVALID)
-                sums.set_quad(i, quad, finish4(sums.quad(i, quad), mask, dx, position, column, parameters));
-        }
-    }
 #pragma unroll 1
-    for (int i = 0; i < 2; ++i) {
-        const Reduction& reduction = i == 0 ? first : second;
-        const u32 y_row = i == 0 ? parameters.y_row : parameters.y2_row;
-        if (reduction.y) reduce_gradient<T>(sums, memory, reduction, y_row, first_column, columns, row_tile);
+    for (int half = 0; half < 2; ++half) {
+        stage_half(sums, memory, half);
+        for_each_quad(memory, half, first_column, columns, [&](float* place, u32 position, int column) {
+            store4(place, finish4(load4(place), mask, dx, position, column, parameters));
+        });
+#pragma unroll 1
+        for (int i = 0; i < 2; ++i) {
+            const Reduction& reduction = i == 0 ? first : second;
+            const u32 y_row = i == 0 ? parameters.y_row : parameters.y2_row;
+            if (reduction.y) reduce_half(memory, reduction, y_row, half, first_column, columns, row_tile);
+        }
     }
 }
 
@@ -156,13 +134,13 @@ __device__ __forceinline__ void backward_data(const float* dy, const float* w, c
                                 blockIdx.y * (gridDim.x / column_tiles) + row_tile);
 }
 
-#define BACKWARD_DATA_ENTRY(M, N, WIDTH, BLOCKS)                                                                             \
-    extern "C" __global__ void __launch_bounds__(Tile<M, N, WIDTH>::THREADS, BLOCKS) conv2d_simt_backward_data_##M##x##N(      \
-        const float* dy, const float* w, const float* mask, float* dx, float* partial, const float* y,                 \
-        const float* mean, const float* inv_std, float* reduction, const float* y2, const float* mean2,                \
-        const float* inv_std2, float* reduction2, SimtBackwardData parameters) {                                       \
-        backward_data<Tile<M, N, WIDTH>>(dy, w, mask, dx, partial, Reduction{y, mean, inv_std, reduction},                    \
-                                  Reduction{y2, mean2, inv_std2, reduction2}, parameters);                             \
+#define BACKWARD_DATA_ENTRY(M, N, WIDTH, BLOCKS)                                                                      \
+    extern "C" __global__ void __launch_bounds__(Tile<M, N, WIDTH>::THREADS, BLOCKS) conv2d_simt_backward_data_##M##x##N( \
+        const float* dy, const float* w, const float* mask, float* dx, float* partial, const float* y,                \
+        const float* mean, const float* inv_std, float* reduction, const float* y2, const float* mean2,               \
+        const float* inv_std2, float* reduction2, SimtBackwardData parameters) {                                      \
+        backward_data<Tile<M, N, WIDTH>>(dy, w, mask, dx, partial, Reduction{y, mean, inv_std, reduction},            \
+                                  Reduction{y2, mean2, inv_std2, reduction2}, parameters);                            \
     }
 
 BACKWARD_DATA_ENTRY(128, 128, 16, 2)
@@ -182,11 +160,11 @@ extern "C" __global__ void __launch_bounds__(256) conv2d_simt_backward_data_fini
     finish4(add_parts(partial, at, size, parameters.parts), mask, dx, position, column, parameters);
 }
 
-// Gradients of batch norm's shift and scale from what row tiles left: [row tile][Σ g, Σ g·x̂][column].
+// Gradients of batch norm's shift and scale from what half tiles left: [half tile][Σ g, Σ g·x̂][column].
 // Grid and threads as above.
 extern "C" __global__ void __launch_bounds__(512) conv2d_simt_reduction(const float* partial, float* dbeta,
                                                                         float* dgamma, SimtReduction parameters) {
-    const u32 row_tiles = parameters.row_tiles, columns = parameters.columns;
+    const u32 half_tiles = parameters.half_tiles, columns = parameters.columns;
     const float factor = parameters.factor;
     __shared__ float scratch[COMBINE_COLUMNS * COMBINE_GROUPS];
     const u32 column = blockIdx.x * COMBINE_COLUMNS + threadIdx.x % COMBINE_COLUMNS;
@@ -194,7 +172,7 @@ extern "C" __global__ void __launch_bounds__(512) conv2d_simt_reduction(const fl
     const float* from = partial + min(column, columns - 1);
     float plain = 0.0f, normalized = 0.0f;
 #pragma unroll 4
-    for (u32 tile = group; tile < row_tiles; tile += COMBINE_GROUPS) {
+    for (u32 tile = group; tile < half_tiles; tile += COMBINE_GROUPS) {
         plain += from[(u64)tile * 2 * columns];
         normalized += from[(u64)tile * 2 * columns + columns];
     }

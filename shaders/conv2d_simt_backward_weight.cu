@@ -80,6 +80,7 @@ __device__ __forceinline__ void backward_weight(const float* x, const float* dy,
     for (u32 first = begin; first < end; first += STEP) {
         wait_copies();
         __syncthreads();
+        if (first + STEP < end) load(stages + (parity ^ 1) * T::STAGE, first + STEP);
         const float* stage = stages + parity * T::STAGE;
         if (adds_bias) {
 #pragma unroll
@@ -87,9 +88,7 @@ __device__ __forceinline__ void backward_weight(const float* x, const float* dy,
 #pragma unroll
                 for (int i = 0; i < BIASES; ++i) bias[i] += stage[d * T::M + i * T::THREADS + threadIdx.x];
         }
-        multiply_step_across<T>(sums, stage, [&]() {
-            if (first + STEP < end) load(stages + (parity ^ 1) * T::STAGE, first + STEP);
-        });
+        multiply_step_across<T>(sums, stage);
         parity ^= 1;
     }
 
@@ -116,11 +115,11 @@ __device__ __forceinline__ void backward_weight(const float* x, const float* dy,
     }
 }
 
-#define BACKWARD_WEIGHT_ENTRY(M, N, WIDTH, BLOCKS)                                                                           \
-    extern "C" __global__ void __launch_bounds__(Tile<M, N, WIDTH>::THREADS, BLOCKS)                                          \
-        conv2d_simt_backward_weight_##M##x##N(const float* x, const float* dy, float* dw, float* dbias,                \
-                                              float* partial, float* partial_bias, SimtBackwardWeight parameters) {    \
-        backward_weight<Tile<M, N, WIDTH>>(x, dy, dw, dbias, partial, partial_bias, parameters);                              \
+#define BACKWARD_WEIGHT_ENTRY(M, N, WIDTH, BLOCKS)                                                                    \
+    extern "C" __global__ void __launch_bounds__(Tile<M, N, WIDTH>::THREADS, BLOCKS)                                  \
+        conv2d_simt_backward_weight_##M##x##N(const float* x, const float* dy, float* dw, float* dbias,               \
+                                              float* partial, float* partial_bias, SimtBackwardWeight parameters) {   \
+        backward_weight<Tile<M, N, WIDTH>>(x, dy, dw, dbias, partial, partial_bias, parameters);                      \
     }
 
 BACKWARD_WEIGHT_ENTRY(128, 128, 16, 2)

@@ -112,33 +112,68 @@ __device__ __forceinline__ void convolve(Sums<T>& sums, Memory<T>& memory, const
     for (int step = begin; step < end; ++step) {
         wait_copies();
         __syncthreads();
-        const float* stage = memory.stages + ((step - begin) & 1) * T::STAGE;
-        multiply_step<T, FORWARD>(sums, stage, [&]() {
-            if (step + 1 == end) return;
+        if (step + 1 < end) {
             advance();
             load(memory.stages + ((step - begin + 1) & 1) * T::STAGE);
-        });
+        }
+        multiply_step<T, FORWARD>(sums, memory.stages + ((step - begin) & 1) * T::STAGE);
     }
     __syncthreads();
 }
 
-// Leaves the sums of one part of the depth.
+__device__ __forceinline__ int tiles(int size, int tile) { return (size + tile - 1) / tile; }
+
+// Where four columns of half a tile's sums lie in the memory of the stages: rows by columns, quads of odd rows permuted so
+// that threads of two rows write to different banks.
 template <class T>
-__device__ __forceinline__ void leave(const Sums<T>& sums, const Memory<T>& memory, float* partial, int first_column,
-                                      int columns) {
+__device__ __forceinline__ float* staged(Memory<T>& memory, int row, int column4) {
+    return memory.stages + row * T::N + ((column4 ^ ((row & 1) << 2)) << 2);
+}
+
+// Puts one half of the tile's rows into the memory of the stages.
+template <class T>
+__device__ __forceinline__ void stage_half(const Sums<T>& sums, Memory<T>& memory, int half) {
+    __syncthreads();
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-        const u32 position = memory.positions[T::row() + i * T::ROWS];
+    for (int i = 0; i < 4; ++i)
 #pragma unroll
-        for (int quad = 0; quad < T::QUADS; ++quad) {
-            const int column = first_column + T::column_of(quad);
-            if (position != INVALID && column < columns)
-                store4(partial + (u64)position * columns + column, sums.quad(i, quad));
-        }
+        for (int quad = 0; quad < T::QUADS; ++quad)
+            store4(staged(memory, T::row() + i * T::ROWS, quad * T::COLUMNS + T::column()),
+                   half == 0 ? sums.quad(i, quad) : sums.quad(i + 4, quad));
+    __syncthreads();
+}
+
+// Visits the staged sums, four neighbors of a row at a time: `visit(place, position, column)`.
+template <class T, class Visit>
+__device__ __forceinline__ void for_each_quad(Memory<T>& memory, int half, int first_column, int columns, Visit visit) {
+    constexpr int QUADS = T::N / 4;
+#pragma unroll 4
+    for (int index = threadIdx.x; index < T::M / 2 * QUADS; index += T::THREADS) {
+        const int row = index / QUADS, column = first_column + index % QUADS * 4;
+        const u32 position = memory.positions[half * (T::M / 2) + row];
+        if (position != INVALID && column < columns) visit(staged(memory, row, index % QUADS), position, column);
     }
 }
 
-__device__ __forceinline__ int tiles(int size, int tile) { return (size + tile - 1) / tile; }
+// Visits the columns that this thread sums over a half's staged rows: `visit(column of the tile, column)`.
+template <class T, class Visit>
+__device__ __forceinline__ void for_each_column(int first_column, int columns, Visit visit) {
+    __syncthreads();
+    for (int i = threadIdx.x; i < T::N && first_column + i < columns; i += T::THREADS) visit(i, first_column + i);
+}
+
+// Leaves the sums of one part of the depth.
+template <class T>
+__device__ __forceinline__ void leave(const Sums<T>& sums, Memory<T>& memory, float* partial, int first_column,
+                                      int columns) {
+#pragma unroll 1
+    for (int half = 0; half < 2; ++half) {
+        stage_half(sums, memory, half);
+        for_each_quad(memory, half, first_column, columns, [&](const float* place, u32 position, int column) {
+            store4(partial + (u64)position * columns + column, load4(place));
+        });
+    }
+}
 
 // Adds four columns of the parts that `leave` left, in their order.
 __device__ __forceinline__ float4 add_parts(const float* partial, u64 at, u64 part_size, u32 parts) {

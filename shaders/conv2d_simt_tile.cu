@@ -23,19 +23,19 @@ struct Tile {
     static constexpr int WIDTH = THREAD_N;
     // A thread's columns are quads of neighbors.
     static constexpr int QUADS = WIDTH / 4;
-    // Threads along the rows and along the columns, those of one warp along the columns, and warps along each.
+    // Threads along the rows and along the columns; threads of one warp, and warps, along the columns.
     static constexpr int ROWS = M / 8;
     static constexpr int COLUMNS = N / WIDTH;
     static constexpr int THREADS = ROWS * COLUMNS;
     static constexpr int LANES_N = WIDTH == 8 ? 8 : 4;
     static constexpr int WARPS_N = COLUMNS / LANES_N;
-    static constexpr int WARPS_M = THREADS / 32 / WARPS_N;
     // Floats of one stage, operand A first.
     static constexpr int STAGE_A = M * STEP;
     static constexpr int STAGE = (M + N) * STEP;
 
-    static __device__ __forceinline__ int warp_row() { return threadIdx.x / 32 / WARPS_N; }
-    static __device__ __forceinline__ int row() { return warp_row() * (32 / LANES_N) + threadIdx.x % 32 / LANES_N; }
+    static __device__ __forceinline__ int row() {
+        return threadIdx.x / 32 / WARPS_N * (32 / LANES_N) + threadIdx.x % 32 / LANES_N;
+    }
     static __device__ __forceinline__ int column() {
         return threadIdx.x / 32 % WARPS_N * LANES_N + threadIdx.x % LANES_N;
     }
@@ -58,13 +58,6 @@ struct Sums {
 
     __device__ __forceinline__ float4 quad(int i, int quad) const {
         return make_float4(at[i][4 * quad], at[i][4 * quad + 1], at[i][4 * quad + 2], at[i][4 * quad + 3]);
-    }
-
-    __device__ __forceinline__ void set_quad(int i, int quad, const float4& value) {
-        at[i][4 * quad] = value.x;
-        at[i][4 * quad + 1] = value.y;
-        at[i][4 * quad + 2] = value.z;
-        at[i][4 * quad + 3] = value.w;
     }
 };
 
@@ -196,45 +189,19 @@ __device__ __forceinline__ void multiply_across(Sums<T>& sums, const Rows& a, co
     }
 }
 
-// Adds the products of a step; A along the depth, B along or across it. `copy_next` is called on the way, where
-// multiplications are left to hide it.
-template <class T, bool B_ALONG, class Copy>
-__device__ __forceinline__ void multiply_step(Sums<T>& sums, const float* stage, Copy copy_next) {
-#if VARIANT >= 4
-    Rows a[2];
-    load_rows<T>(a[0], stage, 0);
-#pragma unroll
-    for (int chunk = 0; chunk < STEP / 4; ++chunk) {
-        if (chunk + 1 < STEP / 4) load_rows<T>(a[(chunk + 1) & 1], stage, chunk + 1);
-        if (chunk == 1) copy_next();
-        if (B_ALONG)
-            multiply_along<T>(sums, a[chunk & 1], stage, chunk);
-        else
-            multiply_across<T>(sums, a[chunk & 1], stage, chunk);
-    }
-#else
-#if VARIANT == 0
-    copy_next();
-#endif
-#if VARIANT == 3
-#pragma unroll
-#elif VARIANT == 2
-#pragma unroll 2
-#else
+// Adds the products of a step; A along the depth, B along or across it. Unrolled, and with the rows of the next depths
+// loaded ahead, it is no faster (H200, 2026-11-30) and takes compilers twice as long.
+template <class T, bool B_ALONG>
+__device__ __forceinline__ void multiply_step(Sums<T>& sums, const float* stage) {
 #pragma unroll 1
-#endif
     for (int chunk = 0; chunk < STEP / 4; ++chunk) {
         Rows a;
         load_rows<T>(a, stage, chunk);
-#if VARIANT != 0
-        if (chunk == 1) copy_next();
-#endif
         if (B_ALONG)
             multiply_along<T>(sums, a, stage, chunk);
         else
             multiply_across<T>(sums, a, stage, chunk);
     }
-#endif
 }
 
 // Adds the products of one column; rows across the depth.
@@ -264,46 +231,12 @@ __device__ __forceinline__ void multiply_depth(Sums<T>& sums, const float* rows,
     }
 }
 
-// Adds the products of a step; both operands across the depth. As above.
-template <class T, class Copy>
-__device__ __forceinline__ void multiply_step_across(Sums<T>& sums, const float* stage, Copy copy_next) {
-#if VARIANT == 0
-    copy_next();
-#endif
-#if VARIANT == 3
-#pragma unroll
-#elif VARIANT == 2
-#pragma unroll 8
-#else
-#pragma unroll 4
-#endif
-    for (int d = 0; d < STEP; ++d) {
-#if VARIANT != 0
-        if (d == 4) copy_next();
-#endif
-        multiply_depth<T>(sums, stage + d * T::M + 4 * T::row(), stage + T::STAGE_A + d * T::N + 4 * T::column());
-    }
-}
-
-// Sums of a column over the rows of the tile, for the columns of each thread, in a fixed order. `scratch` holds
-// WARPS_M · N floats and may be used again after the next barrier.
+// Adds the products of a step; both operands across the depth.
 template <class T>
-__device__ __forceinline__ void sum_columns(float (&values)[T::WIDTH], float* scratch) {
-#pragma unroll
-    for (int lanes = T::LANES_N; lanes < 32; lanes *= 2)
-#pragma unroll
-        for (int j = 0; j < T::WIDTH; ++j) values[j] += __shfl_xor_sync(0xffffffffu, values[j], lanes);
-    __syncthreads();
-    if (threadIdx.x % 32 < T::LANES_N) {
-#pragma unroll
-        for (int j = 0; j < T::WIDTH; ++j) scratch[T::warp_row() * T::N + T::column_of(j / 4) + j % 4] = values[j];
-    }
-    __syncthreads();
-#pragma unroll
-    for (int j = 0; j < T::WIDTH; ++j) {
-        values[j] = 0.0f;
-        for (int warp = 0; warp < T::WARPS_M; ++warp) values[j] += scratch[warp * T::N + T::column_of(j / 4) + j % 4];
-    }
+__device__ __forceinline__ void multiply_step_across(Sums<T>& sums, const float* stage) {
+#pragma unroll 4
+    for (int d = 0; d < STEP; ++d)
+        multiply_depth<T>(sums, stage + d * T::M + 4 * T::row(), stage + T::STAGE_A + d * T::N + 4 * T::column());
 }
 
 // Division by a number known to the host, for dividends below 2³¹.

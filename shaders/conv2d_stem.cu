@@ -1,12 +1,12 @@
 // A strided convolution of a picture, 3 channels, made into one of stride 1 with many channels.
 //
-// Blocks of S * S pixels become channels: x'[n][i][j][(a * S + b) * 3 + c] = x[n][i * S + a - pad][j * S + b - pad][c], zero
-// outside of x; likewise w'[k][i][j][(a * S + b) * 3 + c] = w[k][i * S + a][j * S + b][c], zero where i * S + a >= r or
-// j * S + b >= s. A convolution of window (r, s), stride S and padding `pad` is then one of window (ceil(r / S), ceil(s / S)),
-// stride 1 and no padding on x', whose map has p + ceil(r / S) - 1 rows and q + ceil(s / S) - 1 columns.
+// Blocks of S * S pixels become channels: x'[n][i][j][(a * S + b) * 3 + c] = x[n][i * S + a - pad][j * S + b - pad][c],
+// zero outside of x; likewise w'[k][i][j][(a * S + b) * 3 + c] = w[k][i * S + a][j * S + b][c], zero where i * S + a >=
+// r or j * S + b >= s. A convolution of window (r, s), stride S and padding `pad` is then one of window (ceil(r / S),
+// ceil(s / S)), stride 1 and no padding on x', whose map has p + ceil(r / S) - 1 rows and q + ceil(s / S) - 1 columns.
 //
-// A thread takes a part of a position of x', or one weight: blocks of 256 threads, as many as that needs; for x' one thread
-// a position where S = 2, four where S = 4 (two with half precisions). No shared memory.
+// A thread takes a part of a position of x', or one weight: blocks of 256 threads, as many as that needs; for x' one
+// thread a position where S = 2, four where S = 4 (two with half precisions). No shared memory.
 
 constexpr u32 COLORS = 3;
 

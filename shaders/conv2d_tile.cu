@@ -38,7 +38,7 @@ struct Tile {
     static constexpr int DEPTH = CHUNKS * VECTOR;
     static constexpr int A_BYTES = M * CHUNKS * 16, STAGE_BYTES = (M + N) * CHUNKS * 16;
     // Chunks of A and B that each thread brings a step.
-    static constexpr int A_LOADS = M * CHUNKS / THREADS, B_LOADS = N * CHUNKS / THREADS;
+    static constexpr int A_LOADS = (M * CHUNKS + THREADS - 1) / THREADS, B_LOADS = (N * CHUNKS + THREADS - 1) / THREADS;
 };
 
 // Sums of one warp: row `lane / 4` (+ 8 for the last two), columns `2 * (lane % 4)` and the next of each fragment.

@@ -1,9 +1,11 @@
 // What the convolutions on `wgmma` do behind their sums, forward and backward data.
 //
-// The sums of a tile of 128 rows by BN columns lie in the registers of two warp groups, 64 rows each. They pass 16 rows
-// by 32 columns at a time through a warp's own shared memory, so that lane l then holds 8 consecutive channels, chunk
-// `l % 4`, of rows `l / 4` and that plus 8, and moves 16 bytes at a time. Per-channel sums of what is stored are left for
-// each tile, in order; conv2d_wgmma_combine.cu adds them up.
+// The sums of a tile of 128 rows by BN columns lie in the registers of two warp groups, 64 rows each. They are scaled and
+// rounded there, and pass 16 rows by 64 columns at a time through a warp's own shared memory, so that lane l then holds 8
+// consecutive channels, chunk `l % 8`, of rows `l / 8 + 4 * i`, and moves 16 bytes at a time. What comes from other
+// activations is added there, in the storage's own arithmetic: these steps move more than they compute, and half as many
+// instructions are half the time. Per-channel sums of what is stored are left for each tile, in order;
+// conv2d_wgmma_combine.cu adds them up.
 //
 // Shared memory: STAGING_BYTES, free during the epilogue.
 
@@ -41,37 +43,92 @@ struct ConsecutiveRows {
     __device__ __forceinline__ u32 at(u32 row) const { return first + row < end ? first + row : OUTSIDE; }
 };
 
-// A warp's 16 rows by 32 columns in shared memory, 16-byte groups swizzled.
+// Pairs of stored values.
+#if ELEMENT == 1
+#define PAIR "f16x2"
+#else
+#define PAIR "bf16x2"
+#endif
+
+__device__ __forceinline__ u32 add_pair(u32 a, u32 b) {
+    u32 sum;
+    asm("add.rn." PAIR " %0, %1, %2;" : "=r"(sum) : "r"(a), "r"(b));
+    return sum;
+}
+
+__device__ __forceinline__ u32 rectify_pair(u32 a) {
+    u32 result;
+    asm("max." PAIR " %0, %1, %2;" : "=r"(result) : "r"(a), "r"(0));
+    return result;
+}
+
+// All bits set where a value is positive.
+__device__ __forceinline__ u32 positive_pair(u32 a) {
+    u32 mask;
+    asm("set.gt.u32." PAIR " %0, %1, %2;" : "=r"(mask) : "r"(a), "r"(0));
+    return mask;
+}
+
+__device__ __forceinline__ uint4 add_chunk(uint4 a, uint4 b) {
+    return make_uint4(add_pair(a.x, b.x), add_pair(a.y, b.y), add_pair(a.z, b.z), add_pair(a.w, b.w));
+}
+
+__device__ __forceinline__ uint4 rectify_chunk(uint4 a) {
+    return make_uint4(rectify_pair(a.x), rectify_pair(a.y), rectify_pair(a.z), rectify_pair(a.w));
+}
+
+__device__ __forceinline__ uint4 mask_chunk(uint4 a, uint4 mask) {
+    return make_uint4(a.x & positive_pair(mask.x), a.y & positive_pair(mask.y), a.z & positive_pair(mask.z),
+                      a.w & positive_pair(mask.w));
+}
+
+// A warp's 16 rows by 64 columns in shared memory, 16-byte chunks swizzled as operands are.
 struct Staging {
-    float* words;
-    u32 lane;
+    u32 lane, from, to;
 
-    __device__ __forceinline__ Staging(void* memory)
-        : words((float*)memory + (threadIdx.x >> 5) * 512), lane(threadIdx.x & 31) {}
+    __device__ __forceinline__ Staging(const void* memory) {
+        lane = threadIdx.x & 31;
+        const u32 words = shared_address(memory) + (threadIdx.x >> 5) * 2048;
+        const u32 row = lane & 15;
+        to = words + row * 128 + (((lane >> 4) ^ (row & 7)) << 4);
+        from = words + (lane >> 3) * 128 + (((lane & 7) ^ (lane >> 3)) << 4);
+    }
 
-    // Takes panel `panel` of the warp's sums.
+    // Takes panel `panel` of the warp's sums, each times `scale` of its column plus `bias` of it where given, times
+    // `factor` otherwise. `column` is the tile's first, and may be followed by fewer than BN.
     template <int COUNT>
-    __device__ __forceinline__ void put(const float (&sums)[COUNT], int panel) const {
-        const u32 row = lane >> 2;
+    __device__ __forceinline__ void put(const float (&sums)[COUNT], int panel, const float* scale, const float* bias,
+                                        u32 column, u32 columns, float factor) const {
         __syncwarp();
 #pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            const int first = panel * 16 + 4 * j;
-            const u32 group = (2 * j + ((lane >> 1) & 1)) ^ (2 * (row & 3));
-            float* to = words + row * 32 + group * 4 + (lane & 1) * 2;
-            *(float2*)to = make_float2(sums[first], sums[first + 1]);
-            *(float2*)(to + 8 * 32) = make_float2(sums[first + 2], sums[first + 3]);
+        for (int i = 0; i < 4; ++i) {
+            u32 words[4];
+#pragma unroll
+            for (int j = 0; j < 2; ++j) {
+                const float* sum = sums + panel * 32 + i * 8 + j * 4;
+                float2 times = make_float2(factor, factor), plus = make_float2(0.0f, 0.0f);
+                const u32 at = column + panel * 64 + i * 16 + j * 8 + (lane & 3) * 2;
+                if (scale && at < columns) times = __ldg((const float2*)(scale + at));
+                if (bias && at < columns) plus = __ldg((const float2*)(bias + at));
+                words[2 * j] = pack2(fmaf(sum[0], times.x, plus.x), fmaf(sum[1], times.y, plus.y));
+                words[2 * j + 1] = pack2(fmaf(sum[2], times.x, plus.x), fmaf(sum[3], times.y, plus.y));
+            }
+            // Chunk 2 * i + lane / 16 of row lane % 16.
+            asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to ^ (i << 5)),
+                         "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+                         : "memory");
         }
         __syncwarp();
     }
 
-    // This lane's chunk of its row `i`, 0 or 1.
-    __device__ __forceinline__ void get(int i, float (&values)[8]) const {
-        const u32 row = (lane >> 2) + 8 * i;
-        const float4* from = (const float4*)(words + row * 32 + ((2 * (lane & 3)) ^ (2 * (row & 3))) * 4);
-        const float4 low = from[0], high = from[1];
-        values[0] = low.x, values[1] = low.y, values[2] = low.z, values[3] = low.w;
-        values[4] = high.x, values[5] = high.y, values[6] = high.z, values[7] = high.w;
+    // This lane's chunk of its row `i`, 0 to 3.
+    __device__ __forceinline__ uint4 get(int i) const {
+        uint4 chunk;
+        asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(chunk.x), "=r"(chunk.y), "=r"(chunk.z), "=r"(chunk.w)
+                     : "r"((from ^ ((i & 1) << 6)) + i * 512)
+                     : "memory");
+        return chunk;
     }
 };
 
@@ -96,8 +153,8 @@ __device__ __forceinline__ void prefetch_tile(const element* view, u32 view_row,
     }
 }
 
-// Sums each of 8 values over the 8 lanes that share a chunk; lane l gets value `l / 4`.
-__device__ __forceinline__ float sum_rows(const float (&values)[8]) {
+// Sums each of 8 values over the 4 lanes that share a chunk; lane l gets values `l / 8 * 2` and the next.
+__device__ __forceinline__ float2 sum_rows(const float (&values)[8]) {
     const u32 lane = threadIdx.x & 31;
     float four[4], two[2];
 #pragma unroll
@@ -110,8 +167,15 @@ __device__ __forceinline__ float sum_rows(const float (&values)[8]) {
         const float kept = lane & 8 ? four[i + 2] : four[i], given = lane & 8 ? four[i] : four[i + 2];
         two[i] = kept + __shfl_xor_sync(0xffffffffu, given, 8);
     }
-    const float kept = lane & 4 ? two[1] : two[0], given = lane & 4 ? two[0] : two[1];
-    return kept + __shfl_xor_sync(0xffffffffu, given, 4);
+    return make_float2(two[0], two[1]);
+}
+
+// Output positions of this lane's rows.
+template <class Rows>
+__device__ __forceinline__ void locate_lane(const Rows& rows, u32 (&positions)[4]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+        positions[i] = rows.at((threadIdx.x >> 5) * 16 + ((threadIdx.x & 31) >> 3) + 4 * i);
 }
 
 template <int BN, class Rows>
@@ -119,34 +183,26 @@ __device__ __forceinline__ void finish_forward(const float (&sums)[BN / 2], cons
                                                void* staging_memory, element* y, const float* scale, const float* bias,
                                                const element* residual, const Conv2dForward& params) {
     const Staging staging(staging_memory);
-    const u32 lane = threadIdx.x & 31, row0 = (threadIdx.x >> 5) * 16 + (lane >> 2);
-    const float floor = params.relu ? 0.0f : __int_as_float(0xff800000);
-    const u32 positions[2] = {rows.at(row0), rows.at(row0 + 8)};
+    u32 positions[4];
+    locate_lane(rows, positions);
 #pragma unroll
-    for (int panel = 0; panel < BN / 32; ++panel) {
-        const u32 column = column0 + panel * 32 + (lane & 3) * 8;
+    for (int panel = 0; panel < BN / 64; ++panel) {
+        const u32 column = column0 + panel * 64 + (staging.lane & 7) * 8;
         const bool inside = column < params.k;
-        uint4 extra[2];
+        uint4 added[4];
+        if (residual)
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            extra[i] = make_uint4(0, 0, 0, 0);
-            if (residual && inside && positions[i] != OUTSIDE)
-                extra[i] = chunk_at(residual, params.residual_row, positions[i], column);
-        }
-        float factor[8], summand[8];
+            for (int i = 0; i < 4; ++i)
+                if (inside && positions[i] != OUTSIDE)
+                    added[i] = chunk_at(residual, params.residual_row, positions[i], column);
+        staging.put(sums, panel, scale, bias, column0, params.k, 1.0f);
 #pragma unroll
-        for (int i = 0; i < 8; ++i) factor[i] = 1.0f, summand[i] = 0.0f;
-        if (scale && inside) load8(scale + column, factor);
-        if (bias && inside) load8(bias + column, summand);
-        staging.put(sums, panel);
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            float values[8], added[8];
-            staging.get(i, values);
-            unpack16(extra[i], added);
-#pragma unroll
-            for (int e = 0; e < 8; ++e) values[e] = fmaxf(fmaf(values[e], factor[e], summand[e]) + added[e], floor);
-            if (inside && positions[i] != OUTSIDE) store16(y + ((u64)positions[i] * params.y_row + column), values);
+        for (int i = 0; i < 4; ++i) {
+            uint4 chunk = staging.get(i);
+            if (residual) chunk = add_chunk(chunk, added[i]);
+            if (params.relu) chunk = rectify_chunk(chunk);
+            if (inside && positions[i] != OUTSIDE)
+                *(uint4*)(y + ((u64)positions[i] * params.y_row + column)) = chunk;
         }
     }
 }
@@ -158,49 +214,48 @@ __device__ __forceinline__ void finish_with_statistics(const float (&sums)[BN / 
                                                        void* staging_memory, u32 tile, u32 tiles, element* y,
                                                        float* partials, const Conv2dForward& params) {
     const Staging staging(staging_memory);
-    const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, row0 = warp * 16 + (lane >> 2);
-    const u32 positions[2] = {rows.at(row0), rows.at(row0 + 8)};
-    const float stored[2] = {positions[0] != OUTSIDE ? 1.0f : 0.0f, positions[1] != OUTSIDE ? 1.0f : 0.0f};
-    const u32 count = (__popc(__ballot_sync(0xffffffffu, positions[0] != OUTSIDE)) +
-                       __popc(__ballot_sync(0xffffffffu, positions[1] != OUTSIDE))) / 4;
+    const u32 lane = staging.lane, warp = threadIdx.x >> 5;
+    u32 positions[4];
+    locate_lane(rows, positions);
+    u32 count = 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) count += __popc(__ballot_sync(0xffffffffu, positions[i] != OUTSIDE));
+    count /= 8;
     const float divisor = count ? 1.0f / (float)count : 0.0f;
-    float total[BN / 32], squares[BN / 32];
+    float2 total[BN / 64], squares[BN / 64];
 #pragma unroll
-    for (int panel = 0; panel < BN / 32; ++panel) {
-        const u32 column = column0 + panel * 32 + (lane & 3) * 8;
-        float pivot[8], first[8], second[8];
-        staging.put(sums, panel);
+    for (int panel = 0; panel < BN / 64; ++panel) {
+        const u32 column = column0 + panel * 64 + (lane & 7) * 8;
+        float first[8] = {}, second[8] = {};
+        staging.put(sums, panel, nullptr, nullptr, column0, params.k, 1.0f);
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
+        for (int i = 0; i < 4; ++i) {
+            uint4 chunk = staging.get(i);
+            if (positions[i] == OUTSIDE)
+                chunk = make_uint4(0, 0, 0, 0);
+            else if (column < params.k)
+                *(uint4*)(y + ((u64)positions[i] * params.y_row + column)) = chunk;
             float values[8];
-            staging.get(i, values);
-            const uint4 bits = pack16(values);
-            if (column < params.k && positions[i] != OUTSIDE)
-                *(uint4*)(y + ((u64)positions[i] * params.y_row + column)) = bits;
-            unpack16(bits, values);
+            unpack16(chunk, values);
 #pragma unroll
             for (int e = 0; e < 8; ++e) {
-                if (i == 0) pivot[e] = __shfl_sync(0xffffffffu, values[e], lane & 3), first[e] = second[e] = 0.0f;
-                const float away = (values[e] - pivot[e]) * stored[i];
-                first[e] += away;
-                second[e] = fmaf(away, away, second[e]);
+                first[e] += values[e];
+                second[e] = fmaf(values[e], values[e], second[e]);
             }
         }
-        // Sums about the pivot become a plain sum and one about the warp's mean.
-        const float moved = sum_rows(first), about = sum_rows(second);
-        float center = pivot[0];
-#pragma unroll
-        for (int e = 1; e < 8; ++e) center = (lane >> 2) == e ? pivot[e] : center;
-        total[panel] = count ? fmaf((float)count, center, moved) : 0.0f;
-        squares[panel] = fmaxf(about - moved * moved * divisor, 0.0f);
+        // Sixteen values are few enough for their squares to be centered afterwards.
+        total[panel] = sum_rows(first);
+        squares[panel] = sum_rows(second);
+        squares[panel].x = fmaxf(squares[panel].x - total[panel].x * total[panel].x * divisor, 0.0f);
+        squares[panel].y = fmaxf(squares[panel].y - total[panel].y * total[panel].y * divisor, 0.0f);
     }
-    float* own = staging.words;  // [2][BN]
+    float* own = (float*)staging_memory + warp * 512;  // [2][BN]
     __syncwarp();
 #pragma unroll
-    for (int panel = 0; panel < BN / 32; ++panel) {
-        const u32 column = panel * 32 + (lane & 3) * 8 + (lane >> 2);
-        own[column] = total[panel];
-        own[BN + column] = squares[panel];
+    for (int panel = 0; panel < BN / 64; ++panel) {
+        const u32 column = panel * 64 + (lane & 7) * 8 + (lane >> 3) * 2;
+        *(float2*)(own + column) = total[panel];
+        *(float2*)(own + BN + column) = squares[panel];
     }
     u32* counts = (u32*)staging_memory + 8 * 512;
     if (lane == 0) counts[warp] = count;
@@ -243,6 +298,28 @@ __device__ __forceinline__ void prefetch_gradient_inputs(const element* dx, cons
     prefetch_tile<BN>(inputs.y2, params.y2_row, rows, column0, params.c);
 }
 
+// For each channel the sum of g * (y - mean) over this lane's rows and those of the lanes that share its chunk.
+__device__ __forceinline__ float2 sum_products(const uint4 (&g)[4], const element* y, u32 y_row, const float* mean,
+                                               const u32 (&positions)[4], u32 column, bool inside) {
+    uint4 chunks[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        chunks[i] = make_uint4(0, 0, 0, 0);
+        if (inside && positions[i] != OUTSIDE) chunks[i] = chunk_at(y, y_row, positions[i], column);
+    }
+    float center[8] = {}, product[8] = {};
+    if (inside) load8(mean + column, center);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        float gradients[8], values[8];
+        unpack16(g[i], gradients);
+        unpack16(chunks[i], values);
+#pragma unroll
+        for (int e = 0; e < 8; ++e) product[e] = fmaf(gradients[e], values[e] - center[e], product[e]);
+    }
+    return sum_rows(product);
+}
+
 // Stores dx and, where y1 (and y2) are given, for each channel the tile's sums of dx, dx * (y1 - mean1) (and
 // dx * (y2 - mean2)): `partials[tile][2 or 3][c]`.
 template <int BN, class Rows>
@@ -251,87 +328,65 @@ __device__ __forceinline__ void finish_gradient(const float (&sums)[BN / 2], con
                                                 const GradientInputs& inputs, float* partials,
                                                 const Conv2dBackwardData& params) {
     const Staging staging(staging_memory);
-    const u32 lane = threadIdx.x & 31, row0 = (threadIdx.x >> 5) * 16 + (lane >> 2);
-    const u32 positions[2] = {rows.at(row0), rows.at(row0 + 8)};
-    float totals[3][BN / 32] = {};
+    const u32 lane = staging.lane;
+    u32 positions[4];
+    locate_lane(rows, positions);
+    float2 totals[3][BN / 64] = {};
 #pragma unroll
-    for (int panel = 0; panel < BN / 32; ++panel) {
-        const u32 column = column0 + panel * 32 + (lane & 3) * 8;
+    for (int panel = 0; panel < BN / 64; ++panel) {
+        const u32 column = column0 + panel * 64 + (lane & 7) * 8;
         const bool inside = column < params.c;
-        uint4 old[2], mask[2], y1[2], bits[2];
+        uint4 old[4], mask[4];
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            old[i] = mask[i] = y1[i] = make_uint4(0, 0, 0, 0);
+        for (int i = 0; i < 4; ++i) {
             if (!inside || positions[i] == OUTSIDE) continue;
             if (params.accumulate) old[i] = chunk_at(dx, params.dx_row, positions[i], column);
             if (inputs.mask) mask[i] = chunk_at(inputs.mask, params.mask_row, positions[i], column);
-            if (inputs.y1) y1[i] = chunk_at(inputs.y1, params.y1_row, positions[i], column);
         }
-        staging.put(sums, panel);
+        staging.put(sums, panel, nullptr, nullptr, column0, params.c, params.scale);
+        uint4 finished[4];
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            float values[8], other[8];
-            staging.get(i, values);
-            unpack16(old[i], other);
-#pragma unroll
-            for (int e = 0; e < 8; ++e) values[e] = fmaf(values[e], params.scale, other[e]);
-            if (inputs.mask) {
-                unpack16(mask[i], other);
-#pragma unroll
-                for (int e = 0; e < 8; ++e) values[e] = other[e] > 0.0f ? values[e] : 0.0f;
+        for (int i = 0; i < 4; ++i) {
+            uint4 chunk = staging.get(i);
+            if (params.accumulate) chunk = add_chunk(chunk, old[i]);
+            if (inputs.mask) chunk = mask_chunk(chunk, mask[i]);
+            finished[i] = make_uint4(0, 0, 0, 0);
+            if (inside && positions[i] != OUTSIDE) {
+                *(uint4*)(dx + ((u64)positions[i] * params.dx_row + column)) = chunk;
+                finished[i] = chunk;
             }
-            bits[i] = pack16(values);
-            if (inside && positions[i] != OUTSIDE)
-                *(uint4*)(dx + ((u64)positions[i] * params.dx_row + column)) = bits[i];
-            else
-                bits[i] = make_uint4(0, 0, 0, 0);
         }
         if (!inputs.y1) continue;
-        float sum[8] = {}, product[8] = {}, mean[8] = {};
-        if (inside) load8(inputs.mean1 + column, mean);
+        float sum[8] = {};
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            float values[8], other[8];
-            unpack16(bits[i], values);
-            unpack16(y1[i], other);
+        for (int i = 0; i < 4; ++i) {
+            float values[8];
+            unpack16(finished[i], values);
 #pragma unroll
-            for (int e = 0; e < 8; ++e) {
-                sum[e] += values[e];
-                product[e] = fmaf(values[e], other[e] - mean[e], product[e]);
-            }
+            for (int e = 0; e < 8; ++e) sum[e] += values[e];
         }
         totals[0][panel] = sum_rows(sum);
-        totals[1][panel] = sum_rows(product);
-        if (!inputs.y2) continue;
-        if (inside) load8(inputs.mean2 + column, mean);
-#pragma unroll
-        for (int e = 0; e < 8; ++e) product[e] = 0.0f;
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            if (!inside || positions[i] == OUTSIDE) continue;
-            float values[8], other[8];
-            unpack16(bits[i], values);
-            unpack16(chunk_at(inputs.y2, params.y2_row, positions[i], column), other);
-#pragma unroll
-            for (int e = 0; e < 8; ++e) product[e] = fmaf(values[e], other[e] - mean[e], product[e]);
-        }
-        totals[2][panel] = sum_rows(product);
+        totals[1][panel] = sum_products(finished, inputs.y1, params.y1_row, inputs.mean1, positions, column, inside);
+        if (inputs.y2)
+            totals[2][panel] =
+                sum_products(finished, inputs.y2, params.y2_row, inputs.mean2, positions, column, inside);
     }
     if (!inputs.y1) return;
     const u32 parts = inputs.y2 ? 3 : 2;
     const u32 column = column0 + threadIdx.x;
+    float* words = (float*)staging_memory;
 #pragma unroll
     for (int part = 0; part < 3; ++part) {
         if (part >= parts) break;
         __syncthreads();
 #pragma unroll
-        for (int panel = 0; panel < BN / 32; ++panel)
-            staging.words[panel * 32 + (lane & 3) * 8 + (lane >> 2)] = totals[part][panel];
+        for (int panel = 0; panel < BN / 64; ++panel)
+            *(float2*)(words + (threadIdx.x >> 5) * 512 + panel * 64 + (lane & 7) * 8 + (lane >> 3) * 2) =
+                totals[part][panel];
         __syncthreads();
         if (threadIdx.x >= BN || column >= params.c) continue;
-        const float* words = (const float*)staging_memory + threadIdx.x;
         float sum = 0.0f;
-        for (int i = 0; i < 8; ++i) sum += words[i * 512];
+        for (int i = 0; i < 8; ++i) sum += words[i * 512 + threadIdx.x];
         partials[((u64)tile * parts + part) * params.c + column] = sum;
     }
 }

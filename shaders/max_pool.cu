@@ -118,8 +118,8 @@ __device__ __forceinline__ u32 repeated(u32 place) { return ELEMENT == 0 ? place
 template <u32 SIZE, u32 WIDTH>
 struct Inputs {
     uint4 bits[SIZE][WIDTH];
-    // Parts of an element's place in the strip's first window, that of its row and that of its column, for each value of
-    // a word.
+    // Parts of an element's place in the strip's first window, that of its row and that of its column, for each value
+    // of a word.
     u32 row_places[SIZE];
     u32 column_places[WIDTH];
 

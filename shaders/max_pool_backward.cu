@@ -2,9 +2,10 @@
 //
 // v = scale * sum (+ dx); dx = mask > 0 ? v : 0.
 //
-// Thread blocks and grid as in columns.cu. No shared memory. `max_pool_backward_SIZE_STRIDE` are for square windows known
-// at compile time: there a position is a strip of SQUARES neighboring squares of STRIDE * STRIDE inputs, each covered by the
-// same windows; the squares begin where the padding does. `max_pool_backward` takes any window, and a position is an input.
+// Thread blocks and grid as in columns.cu. No shared memory. `max_pool_backward_SIZE_STRIDE` are for square windows
+// known at compile time: there a position is a strip of SQUARES neighboring squares of STRIDE * STRIDE inputs, each
+// covered by the same windows; the squares begin where the padding does. `max_pool_backward` takes any window, and a
+// position is an input.
 
 struct PoolGradient {
     Extent extent;

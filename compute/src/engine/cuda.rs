@@ -12,8 +12,8 @@ mod conv2d;
 mod cublaslt;
 mod cudnn;
 mod device;
-mod dropout;
 mod driver;
+mod dropout;
 mod error;
 #[cfg(test)]
 mod fixture;
@@ -30,9 +30,9 @@ mod nvrtc;
 mod session;
 mod softmax;
 mod stream;
-mod tier;
 #[cfg(test)]
 mod tests;
+mod tier;
 mod tune;
 mod vendor;
 

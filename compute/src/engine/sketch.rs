@@ -87,12 +87,29 @@ impl Sketch {
         self.run_in(engine.load(&self.plan).unwrap().as_mut(), read)
     }
 
-    /// Runs one iteration of a session and reads some buffers.
-    pub(super) fn run_in(&self, session: &mut dyn Session, read: &[BufferId]) -> Vec<Vec<f32>> {
-        for (id, values) in &self.values {
-            session.write(*id, values).unwrap();
+    /// The same for the reference on the processor: in f32, and without memory that buffers share.
+    pub(super) fn reference(&self) -> Self {
+        let mut plan = self.plan.clone();
+        plan.precision = Precision::F32;
+        for (buffer, slot) in plan.buffers.iter_mut().zip(0..) {
+            buffer.slot = slot;
+            if matches!(buffer.element, Element::F16 | Element::Bf16) {
+                buffer.element = Element::F32;
+            }
         }
-        session.run(1).unwrap();
+        plan.slots = plan.buffers.iter().map(Buffer::bytes).collect();
+        Self { plan, values: self.values.clone() }
+    }
+
+    /// Runs one iteration of a session and reads some buffers. It runs twice: with the first an engine may still make
+    /// something ready, and steps that add to what they find would find what they left.
+    pub(super) fn run_in(&self, session: &mut dyn Session, read: &[BufferId]) -> Vec<Vec<f32>> {
+        for _ in 0..2 {
+            for (id, values) in &self.values {
+                session.write(*id, values).unwrap();
+            }
+            session.run(1).unwrap();
+        }
         read.iter().map(|&id| session.read(id).unwrap()).collect()
     }
 }

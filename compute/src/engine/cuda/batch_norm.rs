@@ -2,8 +2,8 @@
 
 use super::columns::{Tiling, optional_row, optional_view};
 use super::launch::{Candidate, Command, Launch, Lowering, Place};
-use crate::ops::batch_norm::{Backward, Forward, Normalized, Reduction, Residual, Statistics};
 use crate::ops::View;
+use crate::ops::batch_norm::{Backward, Forward, Normalized, Reduction, Residual, Statistics};
 
 /// See [`Forward`].
 pub(super) fn forward(step: &Forward, lowering: &Lowering) -> Candidate {

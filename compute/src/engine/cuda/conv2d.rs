@@ -3,7 +3,6 @@
 //! Own kernels come first: [`mma`] (tensor cores of any GPU), [`wgmma`] (those of compute capability 9.0), [`simt`] and
 //! [`winograd`] (f32 without tensor cores). [`vendor`] adds cuDNN's and cuBLASLt's where they are installed.
 
-mod epilogue;
 pub(super) mod mma;
 pub(super) mod simt;
 pub(super) mod vendor;
@@ -21,11 +20,7 @@ use crate::shape::Precision;
 ///
 /// # Errors
 /// What libraries report.
-pub(super) fn forward(
-    step: &Forward,
-    lowering: &Lowering,
-    engine: &CudaEngine,
-) -> Result<Vec<Candidate>, EngineError> {
+pub(super) fn forward(step: &Forward, lowering: &Lowering, engine: &CudaEngine) -> Result<Vec<Candidate>, EngineError> {
     let mut candidates = match lowering.precision() {
         Precision::F32 => {
             let mut all = simt::forward(step, lowering);

@@ -121,7 +121,8 @@ impl CublasLt {
         let api = self.api;
         // SAFETY: the function writes one pointer.
         let preference = Object::new(api, Kind::Preference, |raw| unsafe { (api.create_preference)(raw) })?;
-        let alignment = [product.b, product.a, product.c.unwrap_or(product.d), product.d].map(|matrix| matrix.alignment);
+        let alignment =
+            [product.b, product.a, product.c.unwrap_or(product.d), product.d].map(|matrix| matrix.alignment);
         let set = |attribute: Preference, value: &[u8]| {
             // SAFETY: the attribute has the size of the value, which the library copies.
             let status = unsafe {

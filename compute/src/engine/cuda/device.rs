@@ -79,7 +79,8 @@ impl CudaEngine {
     /// # Errors
     /// [`EngineError::OutOfMemory`] when `bytes` exceed what is free.
     pub(super) fn check_free(&self, bytes: u64) -> Result<(), EngineError> {
-        let (free, _) = self.gpu.context.mem_get_info().map_err(|error| driver_error("asking for free memory", error))?;
+        let (free, _) =
+            self.gpu.context.mem_get_info().map_err(|error| driver_error("asking for free memory", error))?;
         if bytes > free as u64 {
             return Err(EngineError::OutOfMemory {
                 requested_bytes: bytes,

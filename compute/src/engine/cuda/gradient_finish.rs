@@ -56,7 +56,13 @@ pub(super) fn gradient_finish(
 }
 
 /// `dbias = factor · Σ dy`, and the bytes of workspace that it needs at `offset`.
-pub(super) fn bias_gradient(dy: &View, dbias: BufferId, factor: f32, offset: u64, lowering: &Lowering) -> (Launch, u64) {
+pub(super) fn bias_gradient(
+    dy: &View,
+    dbias: BufferId,
+    factor: f32,
+    offset: u64,
+    lowering: &Lowering,
+) -> (Launch, u64) {
     let tiling = Tiling::sums(dy, lowering);
     let pointers = vec![lowering.view(dy), lowering.place(dbias), Place::Workspace { offset }, Place::Tickets];
     let parameters = [lowering.row(dy), factor.to_bits()];

@@ -23,6 +23,8 @@ const CONV2D_FINISH: &str = include_str!("../../../../shaders/conv2d_finish.cu")
 const CONV2D_SIMT_TILE: &str = include_str!("../../../../shaders/conv2d_simt_tile.cu");
 const CONV2D_WGMMA_TILE: &str = include_str!("../../../../shaders/conv2d_wgmma_tile.cu");
 const CONV2D_WGMMA_EPILOGUE: &str = include_str!("../../../../shaders/conv2d_wgmma_epilogue.cu");
+const CONV2D_WGMMA_GATHER: &str = include_str!("../../../../shaders/conv2d_wgmma_gather.cu");
+const CONV2D_WGMMA_POINTWISE_TILE: &str = include_str!("../../../../shaders/conv2d_wgmma_pointwise_tile.cu");
 
 /// Every precision.
 const ALL: &[Precision] = &Precision::ALL;
@@ -131,14 +133,44 @@ const FILES: &[File] = &[
     File {
         name: "conv2d_wgmma",
         precisions: HALF,
-        before: &[CONV2D_WGMMA_TILE, CONV2D_WGMMA_EPILOGUE],
+        before: &[CONV2D_WGMMA_TILE, CONV2D_WGMMA_EPILOGUE, CONV2D_WGMMA_GATHER],
         text: include_str!("../../../../shaders/conv2d_wgmma.cu"),
+    },
+    File {
+        name: "conv2d_wgmma_backward_data",
+        precisions: HALF,
+        before: &[CONV2D_WGMMA_TILE, CONV2D_WGMMA_EPILOGUE, CONV2D_WGMMA_GATHER],
+        text: include_str!("../../../../shaders/conv2d_wgmma_backward_data.cu"),
+    },
+    File {
+        name: "conv2d_wgmma_pointwise",
+        precisions: HALF,
+        before: &[CONV2D_WGMMA_TILE, CONV2D_WGMMA_EPILOGUE, CONV2D_WGMMA_POINTWISE_TILE],
+        text: include_str!("../../../../shaders/conv2d_wgmma_pointwise.cu"),
+    },
+    File {
+        name: "conv2d_wgmma_pointwise_backward_data",
+        precisions: HALF,
+        before: &[CONV2D_WGMMA_TILE, CONV2D_WGMMA_EPILOGUE, CONV2D_WGMMA_POINTWISE_TILE],
+        text: include_str!("../../../../shaders/conv2d_wgmma_pointwise_backward_data.cu"),
     },
     File {
         name: "conv2d_wgmma_patch",
         precisions: HALF,
         before: &[CONV2D_WGMMA_TILE, CONV2D_WGMMA_EPILOGUE],
         text: include_str!("../../../../shaders/conv2d_wgmma_patch.cu"),
+    },
+    File {
+        name: "conv2d_wgmma_patch_backward_weight",
+        precisions: HALF,
+        before: &[CONV2D_WGMMA_TILE],
+        text: include_str!("../../../../shaders/conv2d_wgmma_patch_backward_weight.cu"),
+    },
+    File {
+        name: "conv2d_wgmma_combine",
+        precisions: HALF,
+        before: &[],
+        text: include_str!("../../../../shaders/conv2d_wgmma_combine.cu"),
     },
     File {
         name: "conv2d_wgmma_backward_weight",

@@ -34,9 +34,7 @@ impl Layout {
         let padded = |channels: usize| channels.next_multiple_of(vector(storage));
         let (rows, stored_rows, logical, stored) = match contents {
             Contents::Activation(Shape { n, c, h, w }) => (n, n, c * h * w, padded(c) * h * w),
-            Contents::Filter(shape) => {
-                (shape.k, padded(shape.k), shape.depth(), padded(shape.c) * shape.r * shape.s)
-            }
+            Contents::Filter(shape) => (shape.k, padded(shape.k), shape.depth(), padded(shape.c) * shape.r * shape.s),
             Contents::Vector(length) => (1, 1, length, length.next_multiple_of(VECTOR_PADDING)),
         };
         Self { contents, element, rows, stored_rows, logical, stored }

@@ -5,8 +5,8 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::{self, CUevent_flags, CUfunction_attribute, CUgraphInstantiate_flags, CUstreamCaptureMode};
-use cudarc::nvrtc::Ptx;
 use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaGraph, CudaModule, CudaStream, result};
+use cudarc::nvrtc::Ptx;
 
 use super::ahead;
 use super::error::driver_error;
@@ -55,9 +55,21 @@ impl Addresses<'_> {
 }
 
 impl Gpu {
-    pub(super) fn new(context: Arc<CudaContext>, facts: Facts, compiler: Option<&'static Nvrtc>) -> Result<Self, EngineError> {
+    pub(super) fn new(
+        context: Arc<CudaContext>,
+        facts: Facts,
+        compiler: Option<&'static Nvrtc>,
+    ) -> Result<Self, EngineError> {
         let stream = context.new_stream().map_err(|error| driver_error("making a stream", error))?;
-        Ok(Self { vendor: None, context, stream, facts, compiler, modules: Mutex::default(), functions: Mutex::default() })
+        Ok(Self {
+            vendor: None,
+            context,
+            stream,
+            facts,
+            compiler,
+            modules: Mutex::default(),
+            functions: Mutex::default(),
+        })
     }
 
     /// Opens cuDNN and cuBLASLt, for whose commands [`super::conv2d`] asks then.
@@ -131,8 +143,9 @@ impl Gpu {
             what: format!("launching {entry}"),
             reason: format!("{file}.cu is not loaded"),
         })?;
-        let function =
-            module.load_function(entry).map_err(|error| driver_error(&format!("finding {entry} in {file}.cu"), error))?;
+        let function = module
+            .load_function(entry)
+            .map_err(|error| driver_error(&format!("finding {entry} in {file}.cu"), error))?;
         if launch.shared_bytes > DEFAULT_SHARED_BYTES {
             function
                 .set_attribute(
@@ -156,10 +169,8 @@ impl Gpu {
             Command::Kernel(launch) => self.launch(launch, addresses, precision),
             Command::Zero { place, bytes } => {
                 // SAFETY: the place lies in memory that the session holds.
-                unsafe {
-                    result::memset_d8_async(addresses.of(*place), 0, *bytes as usize, self.stream.cu_stream())
-                }
-                .map_err(|error| driver_error("clearing", error))
+                unsafe { result::memset_d8_async(addresses.of(*place), 0, *bytes as usize, self.stream.cu_stream()) }
+                    .map_err(|error| driver_error("clearing", error))
             }
             Command::Cudnn { .. } | Command::Matmul { .. } => {
                 let vendor = self.vendor.as_ref().ok_or_else(|| EngineError::NotSupported {

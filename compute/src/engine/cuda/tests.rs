@@ -4,8 +4,8 @@ mod steps;
 
 use super::device::{self, CudaEngine};
 use super::launch::Lowering;
-use super::session::{LoadedPlan, Pick};
 use super::lower;
+use super::session::{LoadedPlan, Pick};
 use crate::engine::sketch::{Sketch, error};
 use crate::engine::{EngineKind, Tier, cpu, listings};
 use crate::ops::BufferId;
@@ -48,6 +48,7 @@ fn each_candidate(engine: &CudaEngine, sketch: &Sketch, outputs: &[BufferId], na
     let plan = sketch.plan();
     let reference = cpu::open().unwrap();
     let expected: Vec<Vec<f64>> = sketch
+        .reference()
         .run(reference.as_ref(), outputs)
         .into_iter()
         .map(|values| values.into_iter().map(f64::from).collect())

@@ -116,8 +116,7 @@ impl Vendor {
         if let Some((_, matmuls)) = known.iter().find(|(p, _)| p == product) {
             return Ok(matmuls.clone());
         }
-        let matmuls: Matmuls =
-            self.cublaslt.matmuls(product, WORKSPACE_BYTES)?.into_iter().map(Arc::new).collect();
+        let matmuls: Matmuls = self.cublaslt.matmuls(product, WORKSPACE_BYTES)?.into_iter().map(Arc::new).collect();
         known.push((*product, matmuls.clone()));
         Ok(matmuls)
     }
@@ -130,11 +129,7 @@ impl Vendor {
     /// # Safety
     /// `address` must give device memory as large as the command's tensors, which stays until the stream, or a graph
     /// captured from it, is done.
-    pub(super) unsafe fn enqueue(
-        &self,
-        command: &Command,
-        address: impl Fn(Place) -> u64,
-    ) -> Result<(), EngineError> {
+    pub(super) unsafe fn enqueue(&self, command: &Command, address: impl Fn(Place) -> u64) -> Result<(), EngineError> {
         match command {
             Command::Cudnn { plan, tensors, workspace } => {
                 let tensors: Vec<_> = tensors.iter().map(|&(id, place)| (id, address(place))).collect();

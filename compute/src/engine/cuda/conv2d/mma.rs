@@ -182,7 +182,11 @@ impl Gemm {
     }
 
     /// Tiles that the device holds, each with its numbers of parts.
-    fn choices<'a>(&'a self, sizes: &'a Sizes, lowering: &'a Lowering) -> impl Iterator<Item = (&'static Tile, u32)> + 'a {
+    fn choices<'a>(
+        &'a self,
+        sizes: &'a Sizes,
+        lowering: &'a Lowering,
+    ) -> impl Iterator<Item = (&'static Tile, u32)> + 'a {
         let depth = sizes.taps() * self.gathered[3] / lowering.vector() as u32;
         TILES
             .iter()
@@ -341,7 +345,8 @@ pub(in crate::engine::cuda) fn backward_data(step: &BackwardData, lowering: &Low
                 let mut pointers = vec![sums];
                 for idx in [0, 1] {
                     let to = epilogue.reductions.get(idx);
-                    pointers.extend([lowering.optional(to.map(|to| to.dgamma)), lowering.optional(to.map(|to| to.dbeta))]);
+                    pointers
+                        .extend([lowering.optional(to.map(|to| to.dgamma)), lowering.optional(to.map(|to| to.dbeta))]);
                 }
                 candidate.commands.push(combine(
                     Kernel { file: "conv2d_backward_data", entry: "conv2d_reduction_combine" },

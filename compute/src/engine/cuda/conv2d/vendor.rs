@@ -24,11 +24,7 @@ const ALIGNMENT: u64 = 256;
 ///
 /// # Errors
 /// [`EngineError::Failed`] as the libraries report.
-pub(super) fn forward(
-    step: &Forward,
-    lowering: &Lowering,
-    engine: &CudaEngine,
-) -> Result<Vec<Candidate>, EngineError> {
+pub(super) fn forward(step: &Forward, lowering: &Lowering, engine: &CudaEngine) -> Result<Vec<Candidate>, EngineError> {
     let Some(vendor) = &engine.gpu.vendor else { return Ok(Vec::new()) };
     let convolution = convolution(&step.x, &step.y, step.window, lowering);
     let epilogue = &step.epilogue;
@@ -176,8 +172,7 @@ pub(super) fn backward_weight(
     if let Some(matrices) = Matrices::new(&step.x, &step.dy, step.window, lowering) {
         for matmul in vendor.matmuls(&matrices.backward_weight(step.factor, lowering))? {
             let mut candidate = named(matmul.name.clone());
-            let places =
-                Operands { a: dy, b: x, c: Place::Null, d: lowering.place(step.dw), bias: Place::Null };
+            let places = Operands { a: dy, b: x, c: Place::Null, d: lowering.place(step.dw), bias: Place::Null };
             push_matmul(&mut candidate, matmul, places, 0);
             candidates.push(candidate);
         }
@@ -263,8 +258,7 @@ impl Gradient {
     fn finish(&self, candidate: &mut Candidate, left: &GradientEpilogue, step: &BackwardData, lowering: &Lowering) {
         if left.accumulate || left.relu_mask.is_some() || left.reductions.len() > 1 {
             let free = self.bytes;
-            let finish =
-                gradient_finish::gradient_finish(self.place, self.row, &step.dx, left, free, lowering);
+            let finish = gradient_finish::gradient_finish(self.place, self.row, &step.dx, left, free, lowering);
             push(candidate, finish, free);
         } else {
             // One batch norm's sums over a finished gradient need not write it again.

@@ -79,11 +79,8 @@ impl fmt::Debug for Api {
 }
 
 /// Names of the library as the loader knows it, newest first.
-const NAMES: [&str; 2] = if cfg!(windows) {
-    ["cublasLt64_13.dll", "cublasLt64_12.dll"]
-} else {
-    ["libcublasLt.so.13", "libcublasLt.so.12"]
-};
+const NAMES: [&str; 2] =
+    if cfg!(windows) { ["cublasLt64_13.dll", "cublasLt64_12.dll"] } else { ["libcublasLt.so.13", "libcublasLt.so.12"] };
 
 impl Api {
     /// The functions, looked up once.

@@ -181,9 +181,8 @@ fn times_of_layers() {
                 let [a, b, c, d] = memory.each_ref().map(|memory| memory.address);
                 let operands = Operands { a, b, c, d, bias: bias.address };
                 // SAFETY: the memory is as large as the matrices say and lives until the stream is done.
-                let enqueue = |matmul: &Matmul| unsafe {
-                    matmul.enqueue(&library, gpu.stream(), operands, workspace.address)
-                };
+                let enqueue =
+                    |matmul: &Matmul| unsafe { matmul.enqueue(&library, gpu.stream(), operands, workspace.address) };
                 let time = |matmul: &Matmul| gpu.time(|| enqueue(matmul)).unwrap_or(f64::INFINITY);
                 let mut times: Vec<_> = matmuls.iter().map(|matmul| (time(matmul), &matmul.name)).collect();
                 let first = times.first().map_or(0.0, |(time, _)| time * 1e6);

@@ -72,9 +72,7 @@ impl Descriptor {
             Value::Integers(values) => self.set_raw(name, Type::CUDNN_TYPE_INT64, values),
             Value::Float(value) => self.set_raw(name, Type::CUDNN_TYPE_FLOAT, &[value]),
             Value::Bool(value) => self.set_raw(name, Type::CUDNN_TYPE_BOOLEAN, &[value]),
-            Value::Element(element) => {
-                self.set_raw(name, Type::CUDNN_TYPE_DATA_TYPE, &[data_type(element) as c_int])
-            }
+            Value::Element(element) => self.set_raw(name, Type::CUDNN_TYPE_DATA_TYPE, &[data_type(element) as c_int]),
             Value::Mode(kind, value) => self.set_raw(name, kind, &[value]),
             Value::Handle(handle) => self.set_raw(name, Type::CUDNN_TYPE_HANDLE, &[handle]),
             Value::Addresses(values) => self.set_raw(name, Type::CUDNN_TYPE_VOID_PTR, values),

@@ -175,7 +175,8 @@ impl Builder {
         let (x, w, y) = (&convolution.x, &convolution.w, &convolution.y);
         match graph.operation {
             Operation::Forward { bias, summand, relu } => {
-                let mut n_following = [bias.is_some(), summand.is_some(), relu].into_iter().filter(|&part| part).count();
+                let mut n_following =
+                    [bias.is_some(), summand.is_some(), relu].into_iter().filter(|&part| part).count();
                 let (x, w) = (self.tensor(uid::X, x)?, self.tensor(uid::W, w)?);
                 let mut last = self.stage(uid::Y, y, n_following)?;
                 self.convolve(convolution, Direction::Forward, [&x, &w, &last], 1.0, 0.0)?;
@@ -271,15 +272,19 @@ impl Builder {
     ) -> Result<(), EngineError> {
         let mode = ConvolutionMode::CUDNN_CROSS_CORRELATION as i32;
         let (pad, stride) = ([convolution.pad; 2], [convolution.stride; 2]);
-        let window = Descriptor::new(self.api, Kind::CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, &[
-            (Name::CUDNN_ATTR_CONVOLUTION_COMP_TYPE, Value::Element(Element::F32)),
-            (Name::CUDNN_ATTR_CONVOLUTION_CONV_MODE, Value::Mode(Type::CUDNN_TYPE_CONVOLUTION_MODE, mode)),
-            (Name::CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, Value::Integers(&[2])),
-            (Name::CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, Value::Integers(&pad)),
-            (Name::CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, Value::Integers(&pad)),
-            (Name::CUDNN_ATTR_CONVOLUTION_DILATIONS, Value::Integers(&[1, 1])),
-            (Name::CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, Value::Integers(&stride)),
-        ])?;
+        let window = Descriptor::new(
+            self.api,
+            Kind::CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR,
+            &[
+                (Name::CUDNN_ATTR_CONVOLUTION_COMP_TYPE, Value::Element(Element::F32)),
+                (Name::CUDNN_ATTR_CONVOLUTION_CONV_MODE, Value::Mode(Type::CUDNN_TYPE_CONVOLUTION_MODE, mode)),
+                (Name::CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, Value::Integers(&[2])),
+                (Name::CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, Value::Integers(&pad)),
+                (Name::CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, Value::Integers(&pad)),
+                (Name::CUDNN_ATTR_CONVOLUTION_DILATIONS, Value::Integers(&[1, 1])),
+                (Name::CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, Value::Integers(&stride)),
+            ],
+        )?;
         let (kind, names) = direction.names();
         let parts = [x, w, y, &window].map(|part| [Arc::clone(part)]);
         let mut attributes: Vec<_> = names.iter().zip(&parts).map(|(&name, part)| (name, Value::Parts(part))).collect();
@@ -307,45 +312,62 @@ impl Builder {
     fn rectify_backward(&mut self, dy: &Part, x: &Part, dx: &Part) -> Result<(), EngineError> {
         let function = self.function(PointwiseMode::CUDNN_POINTWISE_RELU_BWD)?;
         let parts = [[function], [Arc::clone(dy)], [Arc::clone(x)], [Arc::clone(dx)]];
-        self.push(Kind::CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, &[
-            (Name::CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, Value::Parts(&parts[0])),
-            (Name::CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, Value::Parts(&parts[1])),
-            (Name::CUDNN_ATTR_OPERATION_POINTWISE_XDESC, Value::Parts(&parts[2])),
-            (Name::CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, Value::Parts(&parts[3])),
-        ])
+        self.push(
+            Kind::CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+            &[
+                (Name::CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, Value::Parts(&parts[0])),
+                (Name::CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, Value::Parts(&parts[1])),
+                (Name::CUDNN_ATTR_OPERATION_POINTWISE_XDESC, Value::Parts(&parts[2])),
+                (Name::CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, Value::Parts(&parts[3])),
+            ],
+        )
     }
 
     fn function(&self, mode: PointwiseMode) -> Result<Part, EngineError> {
-        Descriptor::new(self.api, Kind::CUDNN_BACKEND_POINTWISE_DESCRIPTOR, &[
-            (Name::CUDNN_ATTR_POINTWISE_MODE, Value::Mode(Type::CUDNN_TYPE_POINTWISE_MODE, mode as i32)),
-            (Name::CUDNN_ATTR_POINTWISE_MATH_PREC, Value::Element(Element::F32)),
-        ])
+        Descriptor::new(
+            self.api,
+            Kind::CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
+            &[
+                (Name::CUDNN_ATTR_POINTWISE_MODE, Value::Mode(Type::CUDNN_TYPE_POINTWISE_MODE, mode as i32)),
+                (Name::CUDNN_ATTR_POINTWISE_MATH_PREC, Value::Element(Element::F32)),
+            ],
+        )
     }
 
     fn statistics(&mut self, y: &Part, [sum, squares]: &[Part; 2]) -> Result<(), EngineError> {
         let mode = StatisticsMode::CUDNN_GENSTATS_SUM_SQSUM as i32;
         let parts = [[Arc::clone(y)], [Arc::clone(sum)], [Arc::clone(squares)]];
-        self.push(Kind::CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR, &[
-            (Name::CUDNN_ATTR_OPERATION_GENSTATS_MODE, Value::Mode(Type::CUDNN_TYPE_GENSTATS_MODE, mode)),
-            (Name::CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, Value::Element(Element::F32)),
-            (Name::CUDNN_ATTR_OPERATION_GENSTATS_XDESC, Value::Parts(&parts[0])),
-            (Name::CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, Value::Parts(&parts[1])),
-            (Name::CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, Value::Parts(&parts[2])),
-        ])
+        self.push(
+            Kind::CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR,
+            &[
+                (Name::CUDNN_ATTR_OPERATION_GENSTATS_MODE, Value::Mode(Type::CUDNN_TYPE_GENSTATS_MODE, mode)),
+                (Name::CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, Value::Element(Element::F32)),
+                (Name::CUDNN_ATTR_OPERATION_GENSTATS_XDESC, Value::Parts(&parts[0])),
+                (Name::CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, Value::Parts(&parts[1])),
+                (Name::CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, Value::Parts(&parts[2])),
+            ],
+        )
     }
 
     fn reduce(&mut self, x: &Part, y: &Part) -> Result<(), EngineError> {
         let operator = ReductionOperator::CUDNN_REDUCE_TENSOR_ADD as i32;
-        let reduction = Descriptor::new(self.api, Kind::CUDNN_BACKEND_REDUCTION_DESCRIPTOR, &[
-            (Name::CUDNN_ATTR_REDUCTION_OPERATOR, Value::Mode(Type::CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, operator)),
-            (Name::CUDNN_ATTR_REDUCTION_COMP_TYPE, Value::Element(Element::F32)),
-        ])?;
+        let reduction = Descriptor::new(
+            self.api,
+            Kind::CUDNN_BACKEND_REDUCTION_DESCRIPTOR,
+            &[
+                (Name::CUDNN_ATTR_REDUCTION_OPERATOR, Value::Mode(Type::CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, operator)),
+                (Name::CUDNN_ATTR_REDUCTION_COMP_TYPE, Value::Element(Element::F32)),
+            ],
+        )?;
         let parts = [[reduction], [Arc::clone(x)], [Arc::clone(y)]];
-        self.push(Kind::CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, &[
-            (Name::CUDNN_ATTR_OPERATION_REDUCTION_DESC, Value::Parts(&parts[0])),
-            (Name::CUDNN_ATTR_OPERATION_REDUCTION_XDESC, Value::Parts(&parts[1])),
-            (Name::CUDNN_ATTR_OPERATION_REDUCTION_YDESC, Value::Parts(&parts[2])),
-        ])
+        self.push(
+            Kind::CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
+            &[
+                (Name::CUDNN_ATTR_OPERATION_REDUCTION_DESC, Value::Parts(&parts[0])),
+                (Name::CUDNN_ATTR_OPERATION_REDUCTION_XDESC, Value::Parts(&parts[1])),
+                (Name::CUDNN_ATTR_OPERATION_REDUCTION_YDESC, Value::Parts(&parts[2])),
+            ],
+        )
     }
 
     fn push(&mut self, kind: Kind, attributes: &[(Name, Value<'_>)]) -> Result<(), EngineError> {
@@ -365,30 +387,39 @@ impl Direction {
     /// The operation, and its attributes: x, w, y, the window, α, β.
     fn names(self) -> (Kind, [Name; 6]) {
         match self {
-            Self::Forward => (Kind::CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, [
-                Name::CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-                Name::CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-                Name::CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
-                Name::CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-                Name::CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-                Name::CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
-            ]),
-            Self::BackwardData => (Kind::CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, [
-                Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-                Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-                Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-                Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-                Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
-                Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
-            ]),
-            Self::BackwardWeight => (Kind::CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, [
-                Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-                Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
-                Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
-                Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-                Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
-                Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
-            ]),
+            Self::Forward => (
+                Kind::CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                [
+                    Name::CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                    Name::CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+                    Name::CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+                    Name::CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                    Name::CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+                    Name::CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+                ],
+            ),
+            Self::BackwardData => (
+                Kind::CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                [
+                    Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                    Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+                    Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+                    Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                    Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+                    Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+                ],
+            ),
+            Self::BackwardWeight => (
+                Kind::CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+                [
+                    Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                    Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+                    Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+                    Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                    Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+                    Name::CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+                ],
+            ),
         }
     }
 }

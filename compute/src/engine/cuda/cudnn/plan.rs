@@ -163,11 +163,15 @@ impl ExecutionPlan {
         workspace: u64,
     ) -> Result<(), EngineError> {
         let (ids, addresses): (Vec<_>, Vec<_>) = tensors.iter().copied().unzip();
-        let pack = Descriptor::new(cudnn.api, Kind::CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &[
-            (Name::CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, Value::Addresses(&addresses)),
-            (Name::CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, Value::Integers(&ids)),
-            (Name::CUDNN_ATTR_VARIANT_PACK_WORKSPACE, Value::Addresses(&[workspace])),
-        ])?;
+        let pack = Descriptor::new(
+            cudnn.api,
+            Kind::CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR,
+            &[
+                (Name::CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, Value::Addresses(&addresses)),
+                (Name::CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, Value::Integers(&ids)),
+                (Name::CUDNN_ATTR_VARIANT_PACK_WORKSPACE, Value::Addresses(&[workspace])),
+            ],
+        )?;
         // SAFETY: plan and pack are finalized; the caller vouches for the addresses.
         let status = unsafe { (cudnn.api.execute)(cudnn.handle().raw, self.descriptor.raw(), pack.raw()) };
         cudnn.api.check(&self.name, status)
@@ -239,16 +243,24 @@ impl Cudnn {
         choice: &Choice,
     ) -> Result<Arc<ExecutionPlan>, EngineError> {
         let graph = graph.build(&self.handle())?;
-        let engine = Descriptor::new(self.api, Kind::CUDNN_BACKEND_ENGINE_DESCRIPTOR, &[
-            (Name::CUDNN_ATTR_ENGINE_OPERATION_GRAPH, Value::Parts(&[graph])),
-            (Name::CUDNN_ATTR_ENGINE_GLOBAL_INDEX, Value::Integers(&[choice.engine])),
-        ])?;
+        let engine = Descriptor::new(
+            self.api,
+            Kind::CUDNN_BACKEND_ENGINE_DESCRIPTOR,
+            &[
+                (Name::CUDNN_ATTR_ENGINE_OPERATION_GRAPH, Value::Parts(&[graph])),
+                (Name::CUDNN_ATTR_ENGINE_GLOBAL_INDEX, Value::Integers(&[choice.engine])),
+            ],
+        )?;
         let (notes, is_compiled) = (notes(&engine)?, is_compiled(&engine)?);
         let knob = |&(kind, value): &(i64, i64)| {
-            Descriptor::new(self.api, Kind::CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &[
-                (Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, Value::Mode(Type::CUDNN_TYPE_KNOB_TYPE, kind as i32)),
-                (Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, Value::Integers(&[value])),
-            ])
+            Descriptor::new(
+                self.api,
+                Kind::CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR,
+                &[
+                    (Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, Value::Mode(Type::CUDNN_TYPE_KNOB_TYPE, kind as i32)),
+                    (Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, Value::Integers(&[value])),
+                ],
+            )
         };
         let knobs = choice.knobs.iter().map(knob).collect::<Result<Vec<_>, _>>()?;
         let (engine, mut attributes) = ([engine], Vec::new());
@@ -281,10 +293,14 @@ impl Cudnn {
     }
 
     fn configs(&self, graph: &Arc<Descriptor>, mode: Mode) -> Result<Vec<Descriptor>, EngineError> {
-        let heuristics = Descriptor::new(self.api, Kind::CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &[
-            (Name::CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, Value::Parts(&[Arc::clone(graph)])),
-            (Name::CUDNN_ATTR_ENGINEHEUR_MODE, Value::Mode(Type::CUDNN_TYPE_HEUR_MODE, mode as i32)),
-        ])?;
+        let heuristics = Descriptor::new(
+            self.api,
+            Kind::CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR,
+            &[
+                (Name::CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, Value::Parts(&[Arc::clone(graph)])),
+                (Name::CUDNN_ATTR_ENGINEHEUR_MODE, Value::Mode(Type::CUDNN_TYPE_HEUR_MODE, mode as i32)),
+            ],
+        )?;
         let n_results = heuristics.count(Name::CUDNN_ATTR_ENGINEHEUR_RESULTS)?;
         let kind = Kind::CUDNN_BACKEND_ENGINECFG_DESCRIPTOR;
         heuristics.descriptors(Name::CUDNN_ATTR_ENGINEHEUR_RESULTS, kind, n_results)
@@ -325,10 +341,14 @@ impl Proposal {
     }
 
     fn build_unbounded(&self, handle: &Handle) -> Result<ExecutionPlan, EngineError> {
-        let descriptor = Descriptor::new(handle.api, Kind::CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &[
-            (Name::CUDNN_ATTR_EXECUTION_PLAN_HANDLE, Value::Handle(handle.raw)),
-            (Name::CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, Value::Parts(&[Arc::clone(&self.config)])),
-        ])?;
+        let descriptor = Descriptor::new(
+            handle.api,
+            Kind::CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
+            &[
+                (Name::CUDNN_ATTR_EXECUTION_PLAN_HANDLE, Value::Handle(handle.raw)),
+                (Name::CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, Value::Parts(&[Arc::clone(&self.config)])),
+            ],
+        )?;
         let sizes = descriptor.integers(Name::CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 1)?;
         let workspace_bytes = sizes.first().copied().unwrap_or(0).max(0) as u64;
         Ok(ExecutionPlan {

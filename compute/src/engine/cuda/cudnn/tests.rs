@@ -43,7 +43,8 @@ impl Layer {
 fn graphs(layer: &Layer, precision: Precision) -> Vec<(&'static str, Graph)> {
     let element = precision.storage();
     let convolution = layer.convolution(element);
-    let forward = |bias, summand: bool, relu| Operation::Forward { bias, summand: summand.then_some(convolution.y), relu };
+    let forward =
+        |bias, summand: bool, relu| Operation::Forward { bias, summand: summand.then_some(convolution.y), relu };
     let backward = |scale, accumulation, mask: bool| Operation::BackwardData {
         scale,
         accumulation,
@@ -171,7 +172,8 @@ fn expected(graph: &Graph, values: &BTreeMap<i64, Vec<f32>>) -> BTreeMap<i64, Ve
     let (mut dx, mut dw, mut out) = (zeros(&x), zeros(&w), zeros(&y));
     for at in 0..n * p * q * r * s {
         let (tap, place) = (at % (r * s), at / (r * s));
-        let (row, column) = ((place / q % p * stride + tap / s).wrapping_sub(pad), (place % q * stride + tap % s).wrapping_sub(pad));
+        let (row, column) =
+            ((place / q % p * stride + tap / s).wrapping_sub(pad), (place % q * stride + tap % s).wrapping_sub(pad));
         if row >= h || column >= width {
             continue;
         }
@@ -199,7 +201,8 @@ fn expected(graph: &Graph, values: &BTreeMap<i64, Vec<f32>>) -> BTreeMap<i64, Ve
             BTreeMap::from([(uid::Y, out)])
         }
         Operation::ForwardStatistics | Operation::ForwardReductions => {
-            let channel = |k_idx: usize, power| out.iter().skip(k_idx).step_by(k).map(|value: &f64| value.powi(power)).sum();
+            let channel =
+                |k_idx: usize, power| out.iter().skip(k_idx).step_by(k).map(|value: &f64| value.powi(power)).sum();
             let sums = |power| (0..k).map(|k_idx| channel(k_idx, power)).collect();
             BTreeMap::from([(uid::SUM, sums(1)), (uid::SQUARES, sums(2)), (uid::Y, out)])
         }
@@ -238,7 +241,8 @@ fn check(gpu: &Gpu, cudnn: &Cudnn, graph: &Graph, plans: &[Arc<ExecutionPlan>]) 
     let expected = expected(graph, &values);
     let is_added_to = matches!(graph.operation, Operation::BackwardData { accumulation: Accumulation::Beta, .. });
     let upload = |(&id, tensor): (&i64, &Tensor)| {
-        let mut spread = vec![if outputs.contains(&id) { f32::NAN } else { 0.0 }; tensor.bytes() as usize / tensor.element.bytes()];
+        let mut spread =
+            vec![if outputs.contains(&id) { f32::NAN } else { 0.0 }; tensor.bytes() as usize / tensor.element.bytes()];
         if !outputs.contains(&id) || is_added_to {
             offsets(tensor).iter().zip(&values[&id]).for_each(|(&offset, &value)| spread[offset] = value);
         }
@@ -343,7 +347,10 @@ fn a_plan_is_built_again_from_its_choice() {
         let plans = plans(&cudnn, &graph, &limits(Precision::F16));
         let again: Vec<_> = plans.iter().filter_map(|plan| cudnn.plan_of(&graph, &plan.choice).ok()).collect();
         let text = |plans: &[Arc<ExecutionPlan>]| {
-            plans.iter().map(|plan| format!("{} {} {:?}", plan.name, plan.workspace_bytes, plan.notes)).collect::<Vec<_>>()
+            plans
+                .iter()
+                .map(|plan| format!("{} {} {:?}", plan.name, plan.workspace_bytes, plan.notes))
+                .collect::<Vec<_>>()
         };
         assert_eq!(text(&again), text(&plans), "{name}");
         let errors = check(&gpu, &cudnn, &graph, &again);
@@ -402,7 +409,8 @@ fn times_of_graph(gpu: &Gpu, cudnn: &Cudnn, label: &str, graph: &Graph, precisio
     let plans = plans(cudnn, graph, &all);
     let built = begin.elapsed().as_secs_f64();
     let (all, _) = tensors(graph);
-    let memory: BTreeMap<i64, Memory> = all.iter().map(|(&id, tensor)| (id, gpu.upload(&vec![0; tensor.bytes() as usize]))).collect();
+    let memory: BTreeMap<i64, Memory> =
+        all.iter().map(|(&id, tensor)| (id, gpu.upload(&vec![0; tensor.bytes() as usize]))).collect();
     let places: Vec<_> = memory.iter().map(|(&id, memory)| (id, memory.address)).collect();
     let workspace = gpu.uninitialized(plans.iter().map(|plan| plan.workspace_bytes).max().unwrap_or(0));
     let time = |plan: &ExecutionPlan| {

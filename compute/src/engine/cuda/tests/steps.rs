@@ -256,8 +256,7 @@ fn batch_norm_is_the_references() {
                     sketch.share(dy.buffer, g.buffer);
                 }
                 let [dgamma, dbeta] = [(); 2].map(|()| vector(&mut sketch, shape.c));
-                let step =
-                    batch_norm::Backward { g, y, mean, inv_std, gamma, dgamma, dbeta, dy, loss_scale: 4.0 };
+                let step = batch_norm::Backward { g, y, mean, inv_std, gamma, dgamma, dbeta, dy, loss_scale: 4.0 };
                 sketch.step(Step::BatchNormBackward(step));
                 each_candidate(&engine, &sketch, &[dy.buffer], &format!("batch norm backward of {shape}"));
             }
