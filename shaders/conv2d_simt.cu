@@ -1,12 +1,12 @@
-// Convolution forward in f32 without tensor cores, as an implicit GEMM: rows are positions of the output map, columns its
-// channels, the depth runs over the taps of the window and the channels of the input map.
+// Convolution forward in f32 without tensor cores, as an implicit GEMM: rows are positions of the output map, columns
+// its channels, the depth runs over the taps of the window and the channels of the input map.
 //
 //   sum[(n,p,q), k] = Σ_{r,s,c} x[n, p·stride + r − pad, q·stride + s − pad, c] · w[k, r, s, c]
 //
 // Threads, tiles, shared memory and limits: see conv2d_simt_tile.cu and conv2d_simt_gather.cu.
 // Grid: x = row tiles · column tiles, columns first, z = part of the depth. With several parts each leaves its sums in
-// `partial`, [part][position][k], and conv2d_simt_forward_finish adds them in their order; else the sums are finished at
-// once. Statistics of y, where asked for, are left for each row tile and combined by conv2d_simt_statistics.
+// `partial`, [part][position][k], and conv2d_simt_forward_finish adds them in their order; else the sums are finished
+// at once. Statistics of y, where asked for, are left for halves of row tiles and combined by conv2d_simt_statistics.
 
 #if ELEMENT == 0 && TF32 == 0
 
@@ -38,7 +38,7 @@ __device__ __forceinline__ float4 finish4(float4 v, const float* scale, const fl
     return v;
 }
 
-// Finishes and stores the tile, and leaves the mean and the centered squares of each column of y, for halves of the tile.
+// Finishes and stores the tile, and leaves the mean and the centered squares of each column of y, for halves of it.
 template <class T>
 __device__ __forceinline__ void finish_forward(const Sums<T>& sums, Memory<T>& memory, const float* scale,
                                                const float* bias, const float* residual, float* y, float* statistics,
@@ -90,10 +90,12 @@ __device__ __forceinline__ void forward(const float* x, const float* w, const fl
         memory.rows[i].h = exists ? p * (int)layer.stride - (int)layer.pad : -0x40000000;
         memory.rows[i].w = q * (int)layer.stride - (int)layer.pad;
     }
-    const Gathered map = {(int)layer.h, (int)layer.w, (int)parameters.x_row, (int)layer.c / 4, (int)layer.r, (int)layer.s};
-    const int steps = tiles(layer.r * layer.s * layer.c, STEP), begin = blockIdx.z * parameters.part_steps;
+    const Gathered map = {(int)layer.h,     (int)layer.w, (int)parameters.x_row,
+                          (int)layer.c / 4, (int)layer.r, (int)layer.s};
+    const int begin = blockIdx.z * parameters.part_steps;
+    const int end = min(tiles(layer.r * layer.s * layer.c, STEP), begin + (int)parameters.part_steps);
     Sums<T> sums;
-    convolve<T, true>(sums, memory, map, w, layer, Taps(), first_column, begin, min(steps, begin + (int)parameters.part_steps));
+    convolve<T, true>(sums, memory, map, w, layer, Taps(), first_column, begin, end);
     if (parameters.parts > 1)
         leave<T>(sums, memory, partial + (u64)blockIdx.z * rows * layer.k, first_column, layer.k);
     else

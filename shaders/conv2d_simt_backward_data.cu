@@ -1,5 +1,5 @@
-// Gradient of a convolution's input in f32 without tensor cores, as an implicit GEMM: rows are positions of the input map,
-// columns its channels, the depth runs over the taps that reach a position and the channels of the output map.
+// Gradient of a convolution's input in f32 without tensor cores, as an implicit GEMM: rows are positions of the input
+// map, columns its channels, the depth runs over the taps that reach a position and the channels of the output map.
 //
 //   sum[(n,i,j), c] = Σ_{r',s',k} dy[n, i + start_h − r', j + start_w − s', k] · w[k, r, s, c]
 //
@@ -8,9 +8,9 @@
 //
 // Threads, tiles, shared memory and limits: see conv2d_simt_tile.cu and conv2d_simt_gather.cu.
 // Grid: x = row tiles of the first class · column tiles, columns first, y = residue class (stride²), z = part of the
-// depth. With several parts each leaves its sums in `partial`, [part][position][c], and conv2d_simt_backward_data_finish
-// adds them in their order; else the sums are finished at once. Batch norm's sums, where asked for, are left for halves of
-// row tiles and combined by conv2d_simt_reduction.
+// depth. With several parts each leaves its sums in `partial`, [part][position][c], and the kernel of the name
+// `_finish` adds them in their order; else the sums are finished at once. Batch norm's sums, where asked for, are left
+// for halves of row tiles and combined by conv2d_simt_reduction.
 
 #if ELEMENT == 0 && TF32 == 0
 
@@ -77,8 +77,8 @@ __device__ __forceinline__ void reduce_half(Memory<T>& memory, const Reduction& 
 
 // Finishes and stores the tile, and leaves the sums that batch norm needs, for halves of the tile.
 template <class T>
-__device__ __forceinline__ void finish_backward_data(const Sums<T>& sums, Memory<T>& memory, const float* mask, float* dx,
-                                                     const Reduction& first, const Reduction& second,
+__device__ __forceinline__ void finish_backward_data(const Sums<T>& sums, Memory<T>& memory, const float* mask,
+                                                     float* dx, const Reduction& first, const Reduction& second,
                                                      const SimtBackwardData& parameters, int first_column,
                                                      int row_tile) {
     const int columns = parameters.layer.c;
@@ -108,34 +108,39 @@ __device__ __forceinline__ void backward_data(const float* dy, const float* w, c
     const int first_column = (blockIdx.x - row_tile * column_tiles) * T::N;
     // The class's part of the input map.
     const u32 class_rows = tiles((int)layer.h - class_h, stride), class_columns = tiles((int)layer.w - class_w, stride);
-    const u32 rows = layer.n * class_rows * class_columns, first_row = row_tile * T::M;
-    const int first_r = (class_h + (int)layer.pad) % stride, first_s = (class_w + (int)layer.pad) % stride;
-    const int start_h = (class_h + (int)layer.pad - first_r) / stride, start_w = (class_w + (int)layer.pad - first_s) / stride;
+    const u32 class_plane = class_rows * class_columns, rows = layer.n * class_plane, first_row = row_tile * T::M;
+    const int start_h = (class_h + (int)layer.pad) / stride, first_r = class_h + (int)layer.pad - start_h * stride;
+    const int start_w = (class_w + (int)layer.pad) / stride, first_s = class_w + (int)layer.pad - start_w * stride;
     for (u32 i = threadIdx.x; i < T::M; i += T::THREADS) {
         const u32 row = first_row + i;
         const bool exists = row < rows;
-        const u32 image = exists ? row / (class_rows * class_columns) : 0, position = row - image * class_rows * class_columns;
+        const u32 image = exists ? row / class_plane : 0, position = row - image * class_plane;
         const u32 h = exists ? position / class_columns : 0, q = position - h * class_columns;
-        memory.positions[i] = exists ? (image * layer.h + h * stride + class_h) * layer.w + q * stride + class_w : INVALID;
+        memory.positions[i] = INVALID;
+        if (exists) memory.positions[i] = (image * layer.h + h * stride + class_h) * layer.w + q * stride + class_w;
         memory.rows[i].image = dy + (u64)image * layer.p * layer.q * parameters.dy_row;
         memory.rows[i].h = exists ? (int)h + start_h : -0x40000000;
         memory.rows[i].w = (int)q + start_w;
     }
-    const int taps_r = tiles(max((int)layer.r - first_r, 0), stride), taps_s = tiles(max((int)layer.s - first_s, 0), stride);
+    const int taps_r = tiles(max((int)layer.r - first_r, 0), stride);
+    const int taps_s = tiles(max((int)layer.s - first_s, 0), stride);
     const Gathered map = {(int)layer.p, (int)layer.q, (int)parameters.dy_row, (int)layer.k / 4, taps_r, taps_s};
     const Taps taps = {first_r, first_s, stride};
-    const int steps = tiles(taps_r * taps_s * layer.k, STEP), begin = blockIdx.z * parameters.part_steps;
+    const int begin = blockIdx.z * parameters.part_steps;
+    const int end = min(tiles(taps_r * taps_s * layer.k, STEP), begin + (int)parameters.part_steps);
     Sums<T> sums;
-    convolve<T, false>(sums, memory, map, w, layer, taps, first_column, begin, min(steps, begin + (int)parameters.part_steps));
+    convolve<T, false>(sums, memory, map, w, layer, taps, first_column, begin, end);
     if (parameters.parts > 1)
-        leave<T>(sums, memory, partial + (u64)blockIdx.z * layer.n * layer.h * layer.w * layer.c, first_column, layer.c);
+        leave<T>(sums, memory, partial + (u64)blockIdx.z * layer.n * layer.h * layer.w * layer.c, first_column,
+                 layer.c);
     else
         finish_backward_data<T>(sums, memory, mask, dx, first, second, parameters, first_column,
                                 blockIdx.y * (gridDim.x / column_tiles) + row_tile);
 }
 
 #define BACKWARD_DATA_ENTRY(M, N, WIDTH, BLOCKS)                                                                      \
-    extern "C" __global__ void __launch_bounds__(Tile<M, N, WIDTH>::THREADS, BLOCKS) conv2d_simt_backward_data_##M##x##N( \
+    extern "C" __global__ void __launch_bounds__(Tile<M, N, WIDTH>::THREADS, BLOCKS)                                  \
+        conv2d_simt_backward_data_##M##x##N(                                                                          \
         const float* dy, const float* w, const float* mask, float* dx, float* partial, const float* y,                \
         const float* mean, const float* inv_std, float* reduction, const float* y2, const float* mean2,               \
         const float* inv_std2, float* reduction2, SimtBackwardData parameters) {                                      \

@@ -1,5 +1,5 @@
-// Gradients of a convolution's filter and bias in f32 without tensor cores, as a GEMM: rows are output channels, columns
-// the filter's elements (r,s,c), the depth runs over the positions of the output map.
+// Gradients of a convolution's filter and bias in f32 without tensor cores, as a GEMM: rows are output channels,
+// columns the filter's elements (r,s,c), the depth runs over the positions of the output map.
 //
 //   dw[k, r, s, c] = factor · Σ_{n,p,q} dy[n, p, q, k] · x[n, p·stride + r − pad, q·stride + s − pad, c]
 //   dbias[k] = factor · Σ_{n,p,q} dy[n, p, q, k]
@@ -31,7 +31,7 @@ template <class T>
 __device__ __forceinline__ void backward_weight(const float* x, const float* dy, float* dw, float* dbias,
                                                 float* partial, float* partial_bias,
                                                 const SimtBackwardWeight& parameters) {
-    __shared__ float stages[2 * T::STAGE];
+    __shared__ __align__(16) float stages[2 * T::STAGE];
     constexpr int CHUNKS_M = T::M / 4, CHUNKS_N = T::N / 4;
     const SimtBackwardWeight& layer = parameters;
     const int columns = layer.r * layer.s * layer.c, column_tiles = (columns + T::N - 1) / T::N;

@@ -1,6 +1,6 @@
 // Mainloop of the f32 implicit GEMMs without tensor cores, conv2d_simt and conv2d_simt_backward_data: operand A is
 // gathered from a map as the tile walks over the taps of the window and the channels of the map, operand B is the
-// filter. What is left of a sum that is split over the depth, and the order in which tiles' sums are added, is here too.
+// filter. How sums leave the tile, and how those of parts and tiles are added, is here too.
 //
 // Shared memory: see conv2d_simt_tile.cu; here another 20 bytes for each row of the tile.
 //
@@ -37,7 +37,7 @@ struct Taps {
 
 template <class T>
 struct Memory {
-    float stages[2 * T::STAGE];
+    alignas(16) float stages[2 * T::STAGE];
     Row rows[T::M];
     // Output position of each row, INVALID where there is none.
     u32 positions[T::M];
@@ -73,7 +73,8 @@ __device__ __forceinline__ void convolve(Sums<T>& sums, Memory<T>& memory, const
             const int h = FORWARD ? from.h + tap_r : from.h - tap_r;
             const int q = FORWARD ? from.w + tap_s : from.w - tap_s;
             const bool valid = tap_exists && (u32)h < (u32)map.h && (u32)q < (u32)map.w;
-            copy16(a + chunk_along(row, chunk), from.image + (valid ? (h * map.w + q) * map.row + channel4 * 4 : 0), valid);
+            const int at = valid ? (h * map.w + q) * map.row + channel4 * 4 : 0;
+            copy16(a + chunk_along(row, chunk), from.image + at, valid);
         }
         if (FORWARD) {
             constexpr int TURN = SLOTS / T::COLUMNS;
@@ -118,13 +119,12 @@ __device__ __forceinline__ void convolve(Sums<T>& sums, Memory<T>& memory, const
         }
         multiply_step<T, FORWARD>(sums, memory.stages + ((step - begin) & 1) * T::STAGE);
     }
-    __syncthreads();
 }
 
 __device__ __forceinline__ int tiles(int size, int tile) { return (size + tile - 1) / tile; }
 
-// Where four columns of half a tile's sums lie in the memory of the stages: rows by columns, quads of odd rows permuted so
-// that threads of two rows write to different banks.
+// Where four columns of half a tile's sums lie in the memory of the stages: rows by columns, quads of odd rows permuted
+// so that threads of two rows write to different banks.
 template <class T>
 __device__ __forceinline__ float* staged(Memory<T>& memory, int row, int column4) {
     return memory.stages + row * T::N + ((column4 ^ ((row & 1) << 2)) << 2);

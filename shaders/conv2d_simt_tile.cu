@@ -1,9 +1,9 @@
 // Output tile of an f32 GEMM in registers, without tensor cores; part of the conv2d_simt and conv2d_winograd kernels.
 //
 // A block owns M rows and N columns and walks the depth in steps of 16. Each thread sums 8x16 elements (8x8 in the
-// smaller tiles); a warp's 32 threads are 8 rows by 4 columns of threads (4 by 8). Two stages of operands lie in shared memory (32 KiB
-// for 128x128): one is copied by cp.async while the other is multiplied, one barrier a step. Compute capability 7.5 has
-// no cp.async and copies through registers.
+// smallest tiles); a warp is 8 rows by 4 columns of threads (4 by 8). Two stages of operands lie in shared
+// memory (32 KiB for 128x128): one is copied by cp.async while the other is multiplied, one barrier a step. Compute
+// capability 7.5 has no cp.async and copies through registers.
 //
 // An operand lies in shared memory as it lies in memory, so that every copy is of 16 bytes:
 //   along the depth   [row][16 depths], the four 16-byte chunks of a row permuted by its number so that eight rows of
@@ -122,8 +122,6 @@ __device__ __forceinline__ int copied_depth(int slot, int i) {
     return SLOTS >= QUADS ? slot / QUADS + i * (SLOTS / QUADS) : i * SLOTS / QUADS;
 }
 
-__device__ __forceinline__ float component(const float4& v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
-
 // Four depths of a thread's rows of an operand A along the depth.
 struct Rows {
     float4 at[8];
@@ -141,7 +139,7 @@ __device__ __forceinline__ float component(const float4& v) {
     return D == 0 ? v.x : D == 1 ? v.y : D == 2 ? v.z : v.w;
 }
 
-// Adds the products of one column, in one of the four depths of the rows. A constant of the template, because a loop over
+// Adds the products of one column, in one of the four depths of the rows. D is a constant because a loop over
 // components takes compilers minutes.
 template <int D, class T>
 __device__ __forceinline__ void multiply_column(Sums<T>& sums, int j, const Rows& a, float b) {
@@ -206,7 +204,8 @@ __device__ __forceinline__ void multiply_step(Sums<T>& sums, const float* stage)
 
 // Adds the products of one column; rows across the depth.
 template <class T>
-__device__ __forceinline__ void multiply_column(Sums<T>& sums, int j, const float4& upper, const float4& lower, float b) {
+__device__ __forceinline__ void multiply_column(Sums<T>& sums, int j, const float4& upper, const float4& lower,
+                                                float b) {
     sums.at[0][j] += upper.x * b;
     sums.at[1][j] += upper.y * b;
     sums.at[2][j] += upper.z * b;

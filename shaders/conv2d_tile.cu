@@ -245,6 +245,9 @@ __device__ __forceinline__ Steps part_of(u32 steps, u32 splits, u32 part) {
 template <class T, bool A_WIDE, bool B_WIDE, class Load, class Also>
 __device__ __forceinline__ void accumulate(Sums<T>& sums, u32 first, u32 end, const Load& load, Also& also) {
     constexpr int PARTS = T::CHUNKS / 2;
+    // f32 with one operand wide: rounding right behind the loads, and copies without a branch around them (what they
+    // bring past the end is never used), are 5% faster on an H200. For the other orders they are slower.
+    constexpr bool EAGER = ELEMENT == 0 && A_WIDE != B_WIDE;
     const u32 stages = shared_address(shared_bytes);
     const u32 row = warp_row<T>(), column = warp_column<T>();
 #pragma unroll
@@ -268,6 +271,7 @@ __device__ __forceinline__ void accumulate(Sums<T>& sums, u32 first, u32 end, co
     __syncthreads();
     load_a<T, A_WIDE>(fragments[0], reading, row, 0);
     load_b<T, B_WIDE>(fragments[0], reading + T::A_BYTES, column, 0);
+    if (EAGER) round_operands(fragments[0]);
 #pragma unroll 1
     for (u32 step = first; step < end; ++step) {
         const u32 ahead = step + T::STAGES - 1;
@@ -280,14 +284,15 @@ __device__ __forceinline__ void accumulate(Sums<T>& sums, u32 first, u32 end, co
             }
             load_a<T, A_WIDE>(fragments[(part + 1) & 1], reading, row, (part + 1) % PARTS);
             load_b<T, B_WIDE>(fragments[(part + 1) & 1], reading + T::A_BYTES, column, (part + 1) % PARTS);
-            if (part == 0 && ahead < end) load.a(ahead, writing);
-            if (part == (PARTS > 2 ? 1 : 0) && ahead < end) load.b(ahead, writing);
+            if (EAGER) round_operands(fragments[(part + 1) & 1]);
+            if (part == 0 && (EAGER || ahead < end)) load.a(ahead, writing);
+            if (part == (PARTS > 2 ? 1 : 0) && (EAGER || ahead < end)) load.b(ahead, writing);
             if (part == PARTS - 2) {
                 commit_copies();
                 writing = next_stage<T>(writing, stages);
             }
             Fragments<T>& now = fragments[part & 1];
-            round_operands(now);
+            if (!EAGER) round_operands(now);
 #pragma unroll
             for (int i = 0; i < T::FRAGMENTS_M; ++i)
 #pragma unroll

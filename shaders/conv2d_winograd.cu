@@ -1,5 +1,5 @@
-// Convolutions of 3x3 windows at stride 1 by Winograd's minimal filtering F(4x4, 3x3), in f32 without tensor cores: each
-// 4x4 tile of the output takes 36 products a channel instead of 144.
+// Convolutions of 3x3 windows at stride 1 by Winograd's minimal filtering F(4x4, 3x3), in f32 without tensor cores:
+// each 4x4 tile of the output takes 36 products a channel instead of 144.
 //
 //   y = Aᵀ [ Σ_c (G g Gᵀ) ∘ (Bᵀ d B) ] A        d: 6x6 tile of the input, g: 3x3 filter, ∘ elementwise
 //
@@ -9,13 +9,12 @@
 // Source: Lavin, Gray, "Fast Algorithms for Convolutional Neural Networks", 2016. The points are 0, ±3/4, ±3/2 and ∞,
 // whose coefficients are exact; the normalized error over 256 channels is 1.2e-6 (2.4e-6 with the usual 0, ±1, ±2, ∞).
 //
-// Steps: transform the filter; for chunks of consecutive tiles, sized so that what passes between the kernels stays in
-// the L2 cache: transform the input, multiply 36 matrices, transform the output. Layouts, f = 6·i + j numbering the
-// products of a tile:
+// Steps: transform the filter; for chunks of consecutive tiles, as many as a workspace holds: transform the input,
+// multiply 36 matrices, transform the output. Layouts, f = 6·i + j numbering the products of a tile:
 //   filter  [f][k][c]   input  [f][tile of the chunk][c]   products  [f][tile of the chunk][k]
 //
-// This file holds the transforms, conv2d_winograd_multiply.cu the products. One thread transforms a tile of two channels,
-// channels first.
+// This file holds the transforms, conv2d_winograd_multiply.cu the products. One thread transforms a tile of two
+// channels, channels first.
 //
 // Limits: channels in memory are multiples of 4; fewer than 2³¹ tiles, and elements in one image of a map.
 
@@ -65,7 +64,8 @@ __device__ __forceinline__ float2 fma2(float a, float2 b, float2 c) {
 #define P2 1.5f
 
 // Bᵀ v
-__device__ __forceinline__ void transform_input(float2& v0, float2& v1, float2& v2, float2& v3, float2& v4, float2& v5) {
+__device__ __forceinline__ void transform_input(float2& v0, float2& v1, float2& v2, float2& v3, float2& v4,
+                                                float2& v5) {
     const float2 even1 = fma2(-P2 * P2, v2, v4), odd1 = P1 * fma2(-P2 * P2, v1, v3);
     const float2 even2 = fma2(-P1 * P1, v2, v4), odd2 = P2 * fma2(-P1 * P1, v1, v3);
     v0 = fma2(P1 * P1 * P2 * P2, v0, fma2(-P1 * P1 - P2 * P2, v2, v4));
@@ -186,8 +186,9 @@ extern "C" __global__ void __launch_bounds__(256) conv2d_winograd_input(const fl
 #pragma unroll
         for (int j = 0; j < 6; ++j) {
             const int h = at.h + i, w = at.w + j;
+            const bool inside = (u32)h < chunk.h && (u32)w < chunk.w;
             v[i][j] = make_float2(0.0f, 0.0f);
-            if ((u32)h < chunk.h && (u32)w < chunk.w) v[i][j] = load2(x + at.image + (h * (int)chunk.w + w) * (int)chunk.row);
+            if (inside) v[i][j] = load2(x + at.image + (h * (int)chunk.w + w) * (int)chunk.row);
         }
 #pragma unroll
     for (int j = 0; j < 6; ++j) transform_input(v[0][j], v[1][j], v[2][j], v[3][j], v[4][j], v[5][j]);
@@ -213,8 +214,9 @@ extern "C" __global__ void __launch_bounds__(256) conv2d_winograd_gradient(const
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             const int h = at.h + i, w = at.w + j;
+            const bool inside = (u32)h < chunk.h && (u32)w < chunk.w;
             v[i] = make_float2(0.0f, 0.0f);
-            if ((u32)h < chunk.h && (u32)w < chunk.w) v[i] = load2(dy + at.image + (h * (int)chunk.w + w) * (int)chunk.row);
+            if (inside) v[i] = load2(dy + at.image + (h * (int)chunk.w + w) * (int)chunk.row);
         }
         transform_gradient(v[0], v[1], v[2], v[3], columns[j]);
     }

@@ -22,7 +22,7 @@ struct WinogradMultiplyWeight {
 template <class T, bool TRANSPOSED>
 __device__ __forceinline__ void winograd_multiply(const float* input, const float* filter, float* products,
                                                   const WinogradMultiply& parameters) {
-    __shared__ float stages[2 * T::STAGE];
+    __shared__ __align__(16) float stages[2 * T::STAGE];
     constexpr int SLOTS = T::THREADS / 4;
     const int chunk = threadIdx.x % 4, slot = threadIdx.x / 4;
     const int columns = parameters.columns, depth = parameters.depth;
@@ -48,7 +48,8 @@ __device__ __forceinline__ void winograd_multiply(const float* input, const floa
             if (TRANSPOSED) {
                 const int d = copied_depth<T>(slot, i), quad = copied_quad<T>(slot, i);
                 const bool valid = inside && column + quad * 4 < columns;
-                copy16(to_b + chunk_across<T>(chunk * 4 + d, quad) * 4, valid ? b + d * columns + quad * 4 : filter, valid);
+                const float* from = valid ? b + d * columns + quad * 4 : filter;
+                copy16(to_b + chunk_across<T>(chunk * 4 + d, quad) * 4, from, valid);
             } else {
                 constexpr int TURN = SLOTS / T::COLUMNS;
                 const int further = i * TURN % 4 + i * TURN / 4 * (4 * T::COLUMNS);
@@ -89,7 +90,8 @@ __device__ __forceinline__ void winograd_multiply(const float* input, const floa
 
 // Grid: x = row tiles · column tiles, columns first, y = 36.
 #define MULTIPLY_ENTRY(M, N, WIDTH, BLOCKS)                                                                           \
-    extern "C" __global__ void __launch_bounds__(Tile<M, N, WIDTH>::THREADS, BLOCKS) conv2d_winograd_multiply_##M##x##N( \
+    extern "C" __global__ void __launch_bounds__(Tile<M, N, WIDTH>::THREADS, BLOCKS)                                  \
+        conv2d_winograd_multiply_##M##x##N(                                                                           \
         const float* input, const float* filter, float* products, WinogradMultiply parameters) {                      \
         winograd_multiply<Tile<M, N, WIDTH>, false>(input, filter, products, parameters);                             \
     }                                                                                                                 \
@@ -107,7 +109,7 @@ MULTIPLY_ENTRY(64, 64, 8, 8)
 template <class T>
 __device__ __forceinline__ void winograd_multiply_weight(const float* gradient, const float* input, float* sums_out,
                                                          const WinogradMultiplyWeight& parameters) {
-    __shared__ float stages[2 * T::STAGE];
+    __shared__ __align__(16) float stages[2 * T::STAGE];
     constexpr int CHUNKS_M = T::M / 4, CHUNKS_N = T::N / 4;
     const int rows = parameters.k, columns = parameters.c, column_tiles = (columns + T::N - 1) / T::N;
     const int row_tile = blockIdx.x / column_tiles;
@@ -123,13 +125,15 @@ __device__ __forceinline__ void winograd_multiply_weight(const float* gradient, 
         for (int i = 0; i < STEP * CHUNKS_M / T::THREADS; ++i) {
             const int d = threadIdx.x / CHUNKS_M + i * (T::THREADS / CHUNKS_M);
             const bool valid = row < rows && first + d < end;
-            copy16(to_a + (d * T::M + threadIdx.x % CHUNKS_M * 4) * 4, valid ? a + (u64)(first + d) * rows : gradient, valid);
+            const float* from = valid ? a + (u64)(first + d) * rows : gradient;
+            copy16(to_a + (d * T::M + threadIdx.x % CHUNKS_M * 4) * 4, from, valid);
         }
 #pragma unroll
         for (int i = 0; i < STEP * CHUNKS_N / T::THREADS; ++i) {
             const int d = threadIdx.x / CHUNKS_N + i * (T::THREADS / CHUNKS_N);
             const bool valid = column < columns && first + d < end;
-            copy16(to_b + (d * T::N + threadIdx.x % CHUNKS_N * 4) * 4, valid ? b + (u64)(first + d) * columns : input, valid);
+            const float* from = valid ? b + (u64)(first + d) * columns : input;
+            copy16(to_b + (d * T::N + threadIdx.x % CHUNKS_N * 4) * 4, from, valid);
         }
     };
 

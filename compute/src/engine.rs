@@ -296,6 +296,14 @@ pub trait Engine {
     /// [`EngineError::ExceedsDeviceLimit`] when the plan does not fit, [`EngineError::DeviceLost`] and
     /// [`EngineError::Failed`] as the driver reports.
     fn load(&self, plan: &Plan) -> Result<Box<dyn Session + '_>, EngineError>;
+
+    /// As [`Self::load`], with as little tuning as possible: for a plan that is not timed.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    fn load_quickly(&self, plan: &Plan) -> Result<Box<dyn Session + '_>, EngineError> {
+        self.load(plan)
+    }
 }
 
 /// A plan resident on a device. Dropping it frees the device's memory.

@@ -7,6 +7,7 @@ mod ahead;
 mod average_pool;
 mod batch_norm;
 mod cast;
+mod check;
 mod columns;
 mod conv2d;
 mod cublaslt;

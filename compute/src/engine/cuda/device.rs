@@ -71,6 +71,15 @@ pub(super) fn open(id: &str, tier: Tier) -> Result<CudaEngine, EngineError> {
 }
 
 impl CudaEngine {
+    fn load_with(&self, plan: &Plan, pick: Pick) -> Result<Box<dyn Session + '_>, EngineError> {
+        if !self.precisions.contains(&plan.precision) {
+            return Err(EngineError::NotSupported {
+                reason: format!("{} does not compute {}", self.device.name, plan.precision),
+            });
+        }
+        Ok(Box::new(LoadedPlan::new(self, plan, pick)?))
+    }
+
     /// Milliseconds between two events that have happened.
     pub(super) fn elapsed_ms(&self, begin: &CudaEvent, end: &CudaEvent) -> Result<f64, EngineError> {
         driver::elapsed_ms(begin, end)
@@ -112,11 +121,10 @@ impl Engine for CudaEngine {
     }
 
     fn load(&self, plan: &Plan) -> Result<Box<dyn Session + '_>, EngineError> {
-        if !self.precisions.contains(&plan.precision) {
-            return Err(EngineError::NotSupported {
-                reason: format!("{} does not compute {}", self.device.name, plan.precision),
-            });
-        }
-        Ok(Box::new(LoadedPlan::new(self, plan, Pick::Fastest)?))
+        self.load_with(plan, Pick::Fastest)
+    }
+
+    fn load_quickly(&self, plan: &Plan) -> Result<Box<dyn Session + '_>, EngineError> {
+        self.load_with(plan, Pick::Quick)
     }
 }

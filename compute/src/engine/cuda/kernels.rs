@@ -37,6 +37,7 @@ const SINGLE: &[Precision] = &[Precision::F32];
 
 /// Every kernel file.
 const FILES: &[File] = &[
+    File { name: "check", precisions: ALL, before: &[], text: include_str!("../../../../shaders/check.cu") },
     File { name: "cast", precisions: HALF, before: &[], text: include_str!("../../../../shaders/cast.cu") },
     File { name: "dropout", precisions: ALL, before: &[COLUMNS], text: include_str!("../../../../shaders/dropout.cu") },
     File {

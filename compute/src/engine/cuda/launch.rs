@@ -23,6 +23,8 @@ pub(super) enum Place {
     Workspace { offset: u64 },
     /// `offset` bytes into memory that the candidate keeps, such as transformed filters.
     Kept { offset: u64 },
+    /// Memory outside of the plan's, by its address.
+    Address(u64),
     /// [`TICKETS`] counters that are zero, and zero again after every kernel that used them.
     Tickets,
 }
@@ -107,6 +109,8 @@ pub(super) struct Facts {
 pub(super) struct Lowering<'a> {
     pub(super) plan: &'a Plan,
     pub(super) facts: Facts,
+    /// Whether as little time as possible is to go into the choice among candidates.
+    pub(super) is_quick: bool,
 }
 
 impl<'a> Lowering<'a> {

@@ -2,9 +2,9 @@
 
 use super::device::CudaEngine;
 use super::launch::{Candidate, Lowering};
-use super::{average_pool, batch_norm, cast, conv2d, max_pool, softmax};
+use super::{average_pool, batch_norm, cast, check, conv2d, max_pool, softmax};
 use crate::engine::EngineError;
-use crate::ops::View;
+use crate::ops::{BufferId, View};
 use crate::plan::Step;
 
 /// One step on its way to a choice.
@@ -13,6 +13,8 @@ pub(super) struct Lowered {
     pub(super) candidates: Vec<Candidate>,
     /// What the choice depends on: equal for steps of equal shapes.
     pub(super) key: String,
+    /// What it reads and writes.
+    pub(super) step: check::Step,
 }
 
 /// Candidates of all steps.
@@ -27,7 +29,8 @@ pub(super) fn plan(lowering: &Lowering, engine: &CudaEngine) -> Result<Vec<Lower
     steps()
         .map(|step| {
             let candidates = candidates(step, lowering, engine)?;
-            Ok(Lowered { candidates, key: key(step, lowering) })
+            let touched = check::Step { buffers: step.buffers(), outputs: outputs(step) };
+            Ok(Lowered { candidates, key: key(step, lowering), step: touched })
         })
         .collect()
 }
@@ -49,6 +52,22 @@ fn candidates(step: &Step, lowering: &Lowering, engine: &CudaEngine) -> Result<V
         Step::AveragePoolBackward(step) => vec![average_pool::backward(step, lowering)],
         Step::CrossEntropy(step) => vec![softmax::cross_entropy(step, lowering)],
     })
+}
+
+/// What a step writes that has more than one candidate: a convolution.
+fn outputs(step: &Step) -> Vec<BufferId> {
+    match step {
+        Step::Conv2dForward(step) => {
+            let statistics = step.statistics.iter().flat_map(|s| [s.mean, s.inv_std]);
+            std::iter::once(step.y.buffer).chain(statistics).collect()
+        }
+        Step::Conv2dBackwardData(step) => {
+            let sums = step.epilogue.reductions.iter().flat_map(|sum| [sum.dgamma, sum.dbeta]);
+            std::iter::once(step.dx.buffer).chain(sums).collect()
+        }
+        Step::Conv2dBackwardWeight(step) => std::iter::once(step.dw).chain(step.dbias).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// The activations that a step reads or writes.

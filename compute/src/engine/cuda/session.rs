@@ -53,6 +53,8 @@ pub(super) struct LoadedPlan<'a> {
 pub(super) enum Pick {
     /// The one that takes the least time.
     Fastest,
+    /// The last, untimed: of a library where there is one.
+    Quick,
     /// The one of this number, or the last: tests go through all.
     #[cfg(test)]
     Nth(usize),
@@ -72,7 +74,7 @@ impl<'a> LoadedPlan<'a> {
     pub(super) fn new(engine: &'a CudaEngine, plan: &Plan, pick: Pick) -> Result<Self, EngineError> {
         let gpu = &engine.gpu;
         gpu.context.bind_to_thread().map_err(|error| driver_error("binding the context", error))?;
-        let lowering = Lowering { plan, facts: gpu.facts };
+        let lowering = Lowering { plan, facts: gpu.facts, is_quick: pick == Pick::Quick };
         let storage = plan.precision.storage();
         let layout = |buffer: &crate::plan::Buffer| Layout::new(buffer.contents, buffer.element, storage);
         let layouts: Vec<Layout> = plan.buffers.iter().map(layout).collect();
@@ -88,7 +90,8 @@ impl<'a> LoadedPlan<'a> {
                 candidates.retain(|candidate| candidate.workspace_bytes <= WORKSPACE_BUDGET);
             }
         }
-        gpu.load(lowered.iter().flat_map(|step| &step.candidates), plan.precision)?;
+        let files = (pick == Pick::Fastest).then_some("check");
+        gpu.load(lowered.iter().flat_map(|step| &step.candidates), files, plan.precision)?;
         let tickets = DeviceMemory::zeroed(&gpu.context, 4 * TICKETS as u64, "tickets")?;
         let all = lowered.iter().flat_map(|step| &step.candidates);
         let workspace_bytes = all.map(|candidate| candidate.workspace_bytes).max().unwrap_or(0);
@@ -98,9 +101,10 @@ impl<'a> LoadedPlan<'a> {
         let deadline = tune::deadline(TUNING_SECONDS);
         let mut choices = engine.choices.lock().unwrap_or_else(PoisonError::into_inner);
         let mut steps = Vec::new();
-        for Lowered { mut candidates, key } in lowered {
+        for Lowered { mut candidates, key, step } in lowered {
             let candidate = match pick {
-                Pick::Fastest => choices.fastest(gpu, candidates, &key, addresses, plan.precision, deadline)?,
+                Pick::Fastest => choices.fastest(gpu, candidates, &key, addresses, &lowering, &step, deadline)?,
+                Pick::Quick => candidates.pop().unwrap_or_default(),
                 #[cfg(test)]
                 Pick::Nth(n) => candidates.swap_remove(n.min(candidates.len() - 1)),
             };
@@ -109,6 +113,8 @@ impl<'a> LoadedPlan<'a> {
                 .transpose()?;
             steps.push(Chosen { candidate, kept });
         }
+        let mut notes = engine.notes.clone();
+        notes.append(&mut choices.refused);
         drop(choices);
         // Tuning ran over buffers in any order; what it left must not look like results.
         drop(workspace);
@@ -131,7 +137,7 @@ impl<'a> LoadedPlan<'a> {
             precision: plan.precision,
             pass: plan.pass,
             is_stale: true,
-            notes: engine.notes.clone(),
+            notes,
         })
     }
 

@@ -46,6 +46,7 @@ impl Addresses<'_> {
     pub(super) fn of(&self, place: Place) -> u64 {
         match place {
             Place::Null => 0,
+            Place::Address(address) => address,
             Place::Buffer { id: BufferId(idx), offset } => self.buffers[idx as usize] + offset,
             Place::Workspace { offset } => self.workspace + offset,
             Place::Kept { offset } => self.kept + offset,
@@ -87,10 +88,11 @@ impl Gpu {
         self.stream.synchronize().map_err(|error| driver_error("waiting for the device", error))
     }
 
-    /// Compiles and loads what the candidates' kernels need, several files at once.
+    /// Compiles and loads what the candidates' kernels need, and `files`, several at once.
     pub(super) fn load<'a>(
         &self,
         candidates: impl Iterator<Item = &'a Candidate>,
+        files: Option<&'static str>,
         precision: Precision,
     ) -> Result<(), EngineError> {
         let mut missing: Vec<&'static str> = Vec::new();
@@ -103,6 +105,7 @@ impl Gpu {
                 }
             }
         }
+        missing.extend(files.filter(|file| !modules.contains_key(&(file, precision))));
         drop(modules);
         let images: Vec<_> = std::thread::scope(|scope| {
             let start = |&file: &&'static str| scope.spawn(move || self.image(file, precision));

@@ -53,7 +53,7 @@ fn each_candidate(engine: &CudaEngine, sketch: &Sketch, outputs: &[BufferId], na
         .into_iter()
         .map(|values| values.into_iter().map(f64::from).collect())
         .collect();
-    let lowering = Lowering { plan, facts: engine.gpu.facts };
+    let lowering = Lowering { plan, facts: engine.gpu.facts, is_quick: false };
     let lowered = lower::plan(&lowering, engine).unwrap();
     let most = lowered.iter().map(|step| step.candidates.len()).max().unwrap();
     drop(lowered);

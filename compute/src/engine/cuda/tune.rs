@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use super::check::{self, Expected};
 use super::driver;
 use super::error::driver_error;
-use super::launch::Candidate;
+use super::launch::{Candidate, Lowering};
 use super::memory::DeviceMemory;
 use super::stream::{Addresses, Gpu};
 use crate::engine::EngineError;
@@ -16,9 +17,14 @@ const REPETITIONS: usize = 5;
 /// A candidate this much slower than the best is not timed a second time.
 const HOPELESS: f64 = 1.3;
 
-/// The name of the fastest candidate of each kind of step met so far, by the step's shapes.
+/// What was learned of candidates so far.
 #[derive(Debug, Default)]
-pub(super) struct Choices(HashMap<String, String>);
+pub(super) struct Choices {
+    /// Name of the fastest, by the step's shapes.
+    fastest: HashMap<String, String>,
+    /// Candidates whose results were not those of the others.
+    pub(super) refused: Vec<String>,
+}
 
 impl Choices {
     /// The fastest of `candidates`: the known one where `key` was met before, else by timing them until `deadline`,
@@ -32,22 +38,40 @@ impl Choices {
         candidates: Vec<Candidate>,
         key: &str,
         addresses: Addresses<'_>,
-        precision: Precision,
+        lowering: &Lowering,
+        step: &check::Step,
         deadline: Instant,
     ) -> Result<Candidate, EngineError> {
+        let precision = lowering.precision();
         if candidates.len() == 1 {
             return Ok(candidates.into_iter().next().unwrap_or_default());
         }
-        if let Some(name) = self.0.get(key)
+        if let Some(name) = self.fastest.get(key)
             && let Some(known) = candidates.iter().find(|candidate| candidate.name == *name)
         {
             return Ok(known.clone());
         }
         let mut best: Option<(f64, Candidate)> = None;
         let mut failure = None;
+        let mut expected: Option<Expected<'_>> = None;
         for candidate in candidates {
             if best.is_some() && Instant::now() > deadline {
                 break;
+            }
+            match &expected {
+                None => expected = Expected::of(&candidate, step, gpu, lowering, addresses).map(Some)?,
+                Some(expected) => match expected.error(&candidate) {
+                    Ok(error) if error <= check::tolerance(precision) => {}
+                    Ok(error) => {
+                        self.refused.push(format!("{} is off by {error:.1e} and is not used", candidate.name));
+                        continue;
+                    }
+                    Err(error @ EngineError::DeviceLost { .. }) => return Err(error),
+                    Err(error) => {
+                        failure = Some(error);
+                        continue;
+                    }
+                },
             }
             match time(gpu, &candidate, addresses, precision, best.as_ref().map(|(secs, _)| *secs)) {
                 Ok(secs) if best.as_ref().is_none_or(|(before, _)| secs < *before) => best = Some((secs, candidate)),
@@ -62,7 +86,7 @@ impl Choices {
             }));
         };
         if Instant::now() <= deadline {
-            self.0.insert(key.to_owned(), candidate.name.clone());
+            self.fastest.insert(key.to_owned(), candidate.name.clone());
         }
         Ok(candidate)
     }

@@ -41,7 +41,7 @@ pub(super) fn forward(step: &Forward, lowering: &Lowering, engine: &CudaEngine) 
     let mut tensors = vec![(uid::X, x), (uid::W, operands.w), (uid::Y, y)];
     tensors.extend(bias.map(|_| (uid::BIAS, operands.bias)));
     tensors.extend(residual.map(|view| (uid::SUMMAND, lowering.view(view))));
-    for plan in vendor.plans(&graph, lowering.precision())? {
+    for plan in vendor.plans(&graph, lowering)? {
         let mut candidate = operands.candidate(&plan.name);
         push_plan(&mut candidate, plan, tensors.clone(), 0);
         candidates.push(candidate);
@@ -61,7 +61,7 @@ pub(super) fn forward(step: &Forward, lowering: &Lowering, engine: &CudaEngine) 
         let sums = Convolution { y: convolution.y.packed(), ..convolution };
         let operation = Operation::Forward { bias: None, summand: None, relu: false };
         let acc = Place::Workspace { offset: 0 };
-        for plan in vendor.plans(&Graph { convolution: sums, operation }, lowering.precision())? {
+        for plan in vendor.plans(&Graph { convolution: sums, operation }, lowering)? {
             let mut candidate = named(format!("{} + conv2d_epilogue", plan.name));
             let tensors = vec![(uid::X, x), (uid::W, lowering.place(step.w)), (uid::Y, acc)];
             push_plan(&mut candidate, plan, tensors, sums.y.bytes().next_multiple_of(ALIGNMENT));
@@ -116,7 +116,7 @@ pub(super) fn backward_data(
         tensors.extend(mask.map(|view| (uid::MASK, lowering.view(view))));
         let mask = mask.map(|view| tensor(view, lowering));
         let operation = Operation::BackwardData { scale: epilogue.scale, accumulation, mask };
-        for plan in vendor.plans(&Graph { convolution, operation }, lowering.precision())? {
+        for plan in vendor.plans(&Graph { convolution, operation }, lowering)? {
             let mut candidate = named(format!("{}{name}", plan.name));
             push_plan(&mut candidate, plan, tensors.clone(), g.bytes);
             g.finish(&mut candidate, &left, step, lowering);
@@ -160,7 +160,7 @@ pub(super) fn backward_weight(
     let sums = if is_half { Place::Workspace { offset: 0 } } else { lowering.place(step.dw) };
     let bytes = if is_half { convolution.w.bytes().next_multiple_of(ALIGNMENT) } else { 0 };
     let graph = Graph { convolution, operation: Operation::BackwardWeight { factor } };
-    for plan in vendor.plans(&graph, lowering.precision())? {
+    for plan in vendor.plans(&graph, lowering)? {
         let mut candidate = named(plan.name.clone());
         push_plan(&mut candidate, plan, vec![(uid::X, x), (uid::W, sums), (uid::Y, dy)], bytes);
         if is_half {
