@@ -105,12 +105,6 @@ impl CublasLt {
         Ok(Self { api, handle })
     }
 
-    /// Version as one number, such as 130100 for 13.1.0.
-    pub(super) fn version(&self) -> u64 {
-        // SAFETY: the function takes nothing and reads a constant.
-        unsafe { (self.api.version)() as u64 }
-    }
-
     /// Every algorithm that the heuristic offers for a product within the workspace, best guess first; none where the
     /// library declines.
     ///

@@ -1,12 +1,14 @@
 //! cuDNN 9 through its graph interface: convolutions with what is fused behind them, every plan that its engines offer.
 //!
-//! [`graph`] describes what is to be computed, [`plan`] asks the heuristics and builds plans, [`descriptor`] and [`api`]
-//! wrap the C functions. Which plan is fastest is decided elsewhere, by timing.
+//! [`graph`] describes what is to be computed, [`proposal`] asks the heuristics, [`plan`] builds and executes,
+//! [`descriptor`] and [`api`] wrap the C functions. Which plan is fastest is decided elsewhere, by timing.
 
 mod api;
+mod choice;
 mod descriptor;
 mod graph;
 mod plan;
+mod proposal;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +22,10 @@ use self::api::Api;
 use crate::engine::EngineError;
 
 pub(super) use self::graph::{Accumulation, Convolution, Graph, Operation, Tensor, uid};
-pub(super) use self::plan::{Choice, ExecutionPlan, Limits, Note};
+pub(super) use self::plan::{ExecutionPlan, Limits};
+
+/// Oldest version that is used: earlier ones have other statuses.
+const OLDEST_VERSION: usize = 90_000;
 
 /// cuDNN, opened for one stream.
 #[derive(Debug)]
@@ -43,6 +48,13 @@ impl Cudnn {
             what: "opening cuDNN".to_owned(),
             reason: "no context is bound to the thread".to_owned(),
         })?;
+        // SAFETY: the function takes nothing and reads a constant.
+        let version = unsafe { (api.version)() };
+        if version < OLDEST_VERSION {
+            return Err(EngineError::NotSupported {
+                reason: format!("cuDNN has version {version}, needed is {OLDEST_VERSION}"),
+            });
+        }
         let handle = Handle::new(api)?;
         // SAFETY: the handle is open and the caller vouches for the stream.
         api.check("cudnnSetStream", unsafe { (api.set_stream)(handle.raw, stream.cast()) })?;
@@ -52,12 +64,6 @@ impl Cudnn {
 
     fn handle(&self) -> MutexGuard<'_, Handle> {
         self.handle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Version as one number, such as 91400 for 9.14.0.
-    pub(super) fn version(&self) -> u64 {
-        // SAFETY: the function takes nothing and reads a constant.
-        unsafe { (self.api.version)() as u64 }
     }
 }
 

@@ -54,7 +54,6 @@ pub(super) const INVALID_VALUE: Status = 7;
 
 /// Functions of the library.
 pub(super) struct Api {
-    pub(super) version: unsafe extern "C" fn() -> usize,
     pub(super) create: unsafe extern "C" fn(*mut Raw) -> Status,
     destroy: Destroy,
     pub(super) create_operation: unsafe extern "C" fn(*mut Raw, c_int, c_int) -> Status,
@@ -103,7 +102,6 @@ impl Api {
         // share.
         unsafe {
             Ok(Self {
-                version: *library.get(b"cublasLtGetVersion\0")?,
                 create: *library.get(b"cublasLtCreate\0")?,
                 destroy: *library.get(b"cublasLtDestroy\0")?,
                 create_operation: *library.get(b"cublasLtMatmulDescCreate\0")?,

@@ -107,7 +107,6 @@ fn every_algorithm_agrees_with_sums_in_f64() {
         Ok(library) => library,
         Err(error) => return eprintln!("skipped: {error}"),
     };
-    eprintln!("cuBLASLt {}", library.version());
     let layers = [
         Layer { positions: 7, inputs: 96, outputs: 40, gap: 0 },
         Layer { positions: 245, inputs: 64, outputs: 32, gap: 16 },

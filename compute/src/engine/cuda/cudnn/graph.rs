@@ -4,8 +4,7 @@
 
 use cudarc::cudnn::sys::{
     cudnnBackendAttributeName_t as Name, cudnnBackendAttributeType_t as Type, cudnnBackendDescriptorType_t as Kind,
-    cudnnConvolutionMode_t as ConvolutionMode, cudnnGenStatsMode_t as StatisticsMode,
-    cudnnPointwiseMode_t as PointwiseMode, cudnnReduceTensorOp_t as ReductionOperator,
+    cudnnConvolutionMode_t as ConvolutionMode, cudnnPointwiseMode_t as PointwiseMode,
 };
 use std::sync::Arc;
 
@@ -29,10 +28,6 @@ pub(in crate::engine::cuda) mod uid {
     pub(in crate::engine::cuda) const SUMMAND: i64 = 5;
     /// Rectified forward value that masks a gradient.
     pub(in crate::engine::cuda) const MASK: i64 = 6;
-    /// Sum of each output channel.
-    pub(in crate::engine::cuda) const SUM: i64 = 7;
-    /// Sum of squares of each output channel.
-    pub(in crate::engine::cuda) const SQUARES: i64 = 8;
     /// First number of the intermediates.
     pub(super) const VIRTUAL: i64 = 100;
 }
@@ -118,10 +113,6 @@ pub(in crate::engine::cuda) enum Operation {
         /// Whether negative values become zero.
         relu: bool,
     },
-    /// `y = conv(x, w)`, with the sum and the sum of squares of each channel in f32; f16 only.
-    ForwardStatistics,
-    /// The same by reductions behind the convolution, for every type.
-    ForwardReductions,
     /// `dx = scale · conv'(dy, w) (+ dx)`, zero where the mask is.
     BackwardData {
         /// Factor on the new gradient.
@@ -193,19 +184,6 @@ impl Builder {
                     self.pointwise(PointwiseMode::CUDNN_POINTWISE_RELU_FWD, &last, None, &next)?;
                 }
                 Ok(())
-            }
-            Operation::ForwardStatistics | Operation::ForwardReductions => {
-                let parts = [self.tensor(uid::X, x)?, self.tensor(uid::W, w)?, self.tensor(uid::Y, y)?];
-                self.convolve(convolution, Direction::Forward, [&parts[0], &parts[1], &parts[2]], 1.0, 0.0)?;
-                let vector = Tensor::vector(y.dims[1], Element::F32);
-                let sums = [self.tensor(uid::SUM, &vector)?, self.tensor(uid::SQUARES, &vector)?];
-                if graph.operation == Operation::ForwardStatistics {
-                    return self.statistics(&parts[2], &sums);
-                }
-                let squares = self.intermediate(y)?;
-                self.reduce(&parts[2], &sums[0])?;
-                self.pointwise(PointwiseMode::CUDNN_POINTWISE_MUL, &parts[2], Some(&parts[2]), &squares)?;
-                self.reduce(&squares, &sums[1])
             }
             Operation::BackwardData { scale, accumulation, mask } => {
                 let is_added = accumulation == Accumulation::Add;
@@ -330,42 +308,6 @@ impl Builder {
             &[
                 (Name::CUDNN_ATTR_POINTWISE_MODE, Value::Mode(Type::CUDNN_TYPE_POINTWISE_MODE, mode as i32)),
                 (Name::CUDNN_ATTR_POINTWISE_MATH_PREC, Value::Element(Element::F32)),
-            ],
-        )
-    }
-
-    fn statistics(&mut self, y: &Part, [sum, squares]: &[Part; 2]) -> Result<(), EngineError> {
-        let mode = StatisticsMode::CUDNN_GENSTATS_SUM_SQSUM as i32;
-        let parts = [[Arc::clone(y)], [Arc::clone(sum)], [Arc::clone(squares)]];
-        self.push(
-            Kind::CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR,
-            &[
-                (Name::CUDNN_ATTR_OPERATION_GENSTATS_MODE, Value::Mode(Type::CUDNN_TYPE_GENSTATS_MODE, mode)),
-                (Name::CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, Value::Element(Element::F32)),
-                (Name::CUDNN_ATTR_OPERATION_GENSTATS_XDESC, Value::Parts(&parts[0])),
-                (Name::CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, Value::Parts(&parts[1])),
-                (Name::CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, Value::Parts(&parts[2])),
-            ],
-        )
-    }
-
-    fn reduce(&mut self, x: &Part, y: &Part) -> Result<(), EngineError> {
-        let operator = ReductionOperator::CUDNN_REDUCE_TENSOR_ADD as i32;
-        let reduction = Descriptor::new(
-            self.api,
-            Kind::CUDNN_BACKEND_REDUCTION_DESCRIPTOR,
-            &[
-                (Name::CUDNN_ATTR_REDUCTION_OPERATOR, Value::Mode(Type::CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, operator)),
-                (Name::CUDNN_ATTR_REDUCTION_COMP_TYPE, Value::Element(Element::F32)),
-            ],
-        )?;
-        let parts = [[reduction], [Arc::clone(x)], [Arc::clone(y)]];
-        self.push(
-            Kind::CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
-            &[
-                (Name::CUDNN_ATTR_OPERATION_REDUCTION_DESC, Value::Parts(&parts[0])),
-                (Name::CUDNN_ATTR_OPERATION_REDUCTION_XDESC, Value::Parts(&parts[1])),
-                (Name::CUDNN_ATTR_OPERATION_REDUCTION_YDESC, Value::Parts(&parts[2])),
             ],
         )
     }
