@@ -16,50 +16,43 @@ struct Params {
     u32 relu;
 };
 
-// Sum and summed squares of values seen one at a time, both about a pivot, the first of them.
+// Sum and summed squares of a thread's values, both about a pivot near them.
 struct Moments {
     float pivot[VECTOR], sum[VECTOR], squares[VECTOR];
-    u32 count;
 
     __device__ __forceinline__ void add(const float (&values)[VECTOR]) {
-        if (count == 0) {
-#pragma unroll
-            for (int e = 0; e < VECTOR; ++e) pivot[e] = values[e];
-        }
 #pragma unroll
         for (int e = 0; e < VECTOR; ++e) {
             const float distance = values[e] - pivot[e];
             sum[e] += distance;
             squares[e] += distance * distance;
         }
-        ++count;
     }
 };
 
 // Joins the threads' moments in order of their groups, and writes mean and squares of the tile's columns.
 template <class T>
-__device__ __forceinline__ void write_moments(const Finish<T>& finish, const Moments& moments, float* to, u32 columns,
-                                              u32 first_column) {
+__device__ __forceinline__ void write_moments(const Finish<T>& finish, const Moments& moments, float* to, u32 rows,
+                                              u32 columns, u32 first_column) {
+    constexpr u32 GROUPS = Finish<T>::GROUPS;
     __syncthreads();
     float* shared = reinterpret_cast<float*>(shared_bytes);
-    u32* counts = reinterpret_cast<u32*>(shared + 2 * Finish<T>::GROUPS * T::N);
     float* at = shared + 2 * finish.group * T::N + finish.chunk * VECTOR;
-    const float share = moments.count ? 1.0f / (float)moments.count : 0.0f;
+    rows = min(rows, (u32)T::M);
+    const float share = __fdividef(1.0f, (float)max((rows + GROUPS - 1 - finish.group) / GROUPS, 1u));
 #pragma unroll
     for (int e = 0; e < VECTOR; ++e) {
         const float mean = moments.sum[e] * share;
         at[e] = moments.pivot[e] + mean;
         at[T::N + e] = moments.squares[e] - moments.sum[e] * mean;
     }
-    if (finish.chunk == 0) counts[finish.group] = moments.count;
     __syncthreads();
 #pragma unroll 1
     for (u32 column = threadIdx.x; column < T::N && first_column + column < columns; column += T::THREADS) {
         float count = 0.0f, mean = 0.0f, squares = 0.0f;
 #pragma unroll 1
-        for (int group = 0; group < Finish<T>::GROUPS; ++group) {
-            const float more = (float)counts[group];
-            if (more == 0.0f) continue;
+        for (u32 group = 0; group < min(GROUPS, rows); ++group) {
+            const float more = (float)((rows + GROUPS - 1 - group) / GROUPS);
             const float distance = shared[2 * group * T::N + column] - mean;
             const float share = __fdividef(more, count + more);
             mean += distance * share;
@@ -100,9 +93,12 @@ __device__ __forceinline__ void forward(const element* x, const element* w, cons
     load_channels(scales, end ? scale : nullptr, column, 1.0f);
     load_channels(biases, end ? bias : nullptr, column, 0.0f);
     Moments moments;
-    moments.count = 0;
+    finish.read_row(moments.pivot, 0);
 #pragma unroll
-    for (int e = 0; e < VECTOR; ++e) moments.pivot[e] = moments.sum[e] = moments.squares[e] = 0.0f;
+    for (int e = 0; e < VECTOR; ++e) {
+        moments.pivot[e] = moments.pivot[e] * scales[e] + biases[e];
+        moments.sum[e] = moments.squares[e] = 0.0f;
+    }
     const float floor = params.relu ? 0.0f : -__int_as_float(0x7f800000);
 #pragma unroll 1
     for (u32 row = finish.group; row < T::M; row += F::BATCH * F::GROUPS) {
@@ -137,7 +133,8 @@ __device__ __forceinline__ void forward(const element* x, const element* w, cons
         }
     }
     if (statistics)
-        write_moments<T>(finish, moments, statistics + (u64)tile.row_tile * 2 * g.columns, g.columns, tile.column);
+        write_moments<T>(finish, moments, statistics + (u64)tile.row_tile * 2 * g.columns, c.rows - tile.row, g.columns,
+                         tile.column);
 }
 
 // The lists of tiles agree with the engine's. Parts of 64x64 a warp reuse most; the smaller ones are for few rows or

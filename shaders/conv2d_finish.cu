@@ -81,15 +81,16 @@ struct Finish {
         return last;
     }
 
+    __device__ __forceinline__ void read_row(float (&sums)[VECTOR], u32 row) const {
+        const float* at = reinterpret_cast<const float*>(shared_bytes) + row * PITCH + chunk * 4;
+        *reinterpret_cast<float4*>(sums) = *reinterpret_cast<const float4*>(at);
+        if (VECTOR == 8) *reinterpret_cast<float4*>(sums + VECTOR - 4) = *reinterpret_cast<const float4*>(at + SECOND);
+    }
+
     // Sums of a batch of rows, of which `row` is the first.
     __device__ __forceinline__ void read(float (&sums)[BATCH][VECTOR], u32 row) const {
-        const float* at = reinterpret_cast<const float*>(shared_bytes) + row * PITCH + chunk * 4;
 #pragma unroll
-        for (int i = 0; i < BATCH; ++i, at += GROUPS * PITCH) {
-            *reinterpret_cast<float4*>(sums[i]) = *reinterpret_cast<const float4*>(at);
-            if (VECTOR == 8)
-                *reinterpret_cast<float4*>(sums[i] + VECTOR - 4) = *reinterpret_cast<const float4*>(at + SECOND);
-        }
+        for (int i = 0; i < BATCH; ++i) read_row(sums[i], row + i * GROUPS);
     }
 };
 

@@ -19,7 +19,25 @@ struct SimtForward {
     u32 part_steps, parts;
 };
 
-// y = relu(scale · sum + bias + residual), and the mean and the centered squares of the tile's columns of y.
+struct SimtStatistics {
+    u32 rows, tile_rows, columns;
+    float epsilon;
+};
+
+// relu(scale · sum + bias + residual) of four columns; nothing where a pointer is null.
+__device__ __forceinline__ float4 finish4(float4 v, const float* scale, const float* bias, const float* residual,
+                                          u64 position, u32 column, const SimtForward& parameters) {
+    if (scale) {
+        const float4 factor = load4(scale + column);
+        v = make_float4(v.x * factor.x, v.y * factor.y, v.z * factor.z, v.w * factor.w);
+    }
+    if (bias) v = add4(v, load4(bias + column));
+    if (residual) v = add4(v, load4(residual + position * parameters.residual_row + column));
+    if (parameters.relu) v = make_float4(fmaxf(v.x, 0.0f), fmaxf(v.y, 0.0f), fmaxf(v.z, 0.0f), fmaxf(v.w, 0.0f));
+    return v;
+}
+
+// Finishes and stores the tile, and leaves the mean and the centered squares of the tile's columns of y.
 template <class T>
 __device__ __forceinline__ void finish_forward(Sums<T>& sums, Memory<T>& memory, const float* scale, const float* bias,
                                                const float* residual, float* y, float* statistics,
@@ -29,28 +47,15 @@ __device__ __forceinline__ void finish_forward(Sums<T>& sums, Memory<T>& memory,
 #pragma unroll
     for (int quad = 0; quad < T::QUADS; ++quad) {
         const int column = first_column + T::column_of(quad);
-        const bool exists = column < columns;
-        const float4 one = make_float4(1.0f, 1.0f, 1.0f, 1.0f), none = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        const float4 factor = scale && exists ? load4(scale + column) : one;
-        const float4 summand = bias && exists ? load4(bias + column) : none;
 #pragma unroll
         for (int i = 0; i < 8; ++i) {
             const u32 position = memory.positions[T::row() + i * T::ROWS];
-            const bool valid = exists && position != INVALID;
-            float4 more = summand;
-            if (residual && valid) {
-                const float4 other = load4(residual + (u64)position * parameters.residual_row + column);
-                more = make_float4(more.x + other.x, more.y + other.y, more.z + other.z, more.w + other.w);
+            float4 value = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            if (column < columns && position != INVALID) {
+                value = finish4(sums.quad(i, quad), scale, bias, residual, position, column, parameters);
+                store4(y + (u64)position * parameters.y_row + column, value);
             }
-            float* v = sums.at[i] + 4 * quad;
-#pragma unroll
-            for (int j = 0; j < 4; ++j) {
-                v[j] = fmaf(v[j], component(factor, j), component(more, j));
-                if (parameters.relu) v[j] = fmaxf(v[j], 0.0f);
-                if (!valid) v[j] = 0.0f;
-            }
-            if (valid)
-                store4(y + (u64)position * parameters.y_row + column, sums.quad(i, quad));
+            sums.set_quad(i, quad, value);
         }
     }
     if (!statistics) return;
@@ -125,26 +130,26 @@ FORWARD_ENTRY(128, 128, 16, 2)
 FORWARD_ENTRY(128, 64, 16, 4)
 FORWARD_ENTRY(64, 128, 16, 4)
 
-// Grid: x = row tiles of 64 · column tiles of 64, columns first. 64 threads.
-extern "C" __global__ void __launch_bounds__(64) conv2d_simt_forward_finish(
-    const float* partial, const float* scale, const float* bias, const float* residual, float* y, float* statistics,
-    SimtForward parameters) {
-    using T = Tile<64, 64, 8>;
-    __shared__ Memory<T> memory;
+// Adds the parts and finishes them, without statistics. Grid: x = positions · k / 1024 rounded up. 256 threads, four
+// columns each.
+extern "C" __global__ void __launch_bounds__(256) conv2d_simt_forward_finish(const float* partial, const float* scale,
+                                                                             const float* bias, const float* residual,
+                                                                             float* y, SimtForward parameters) {
     const Convolution& layer = parameters.layer;
-    const int column_tiles = tiles(layer.k, T::N), row_tile = blockIdx.x / column_tiles;
-    const int first_column = (blockIdx.x - row_tile * column_tiles) * T::N;
-    const u32 rows = layer.n * layer.p * layer.q, tile_rows = number_rows(memory, rows, row_tile);
-    Sums<T> sums;
-    gather_parts<T>(sums, memory, partial, (u64)rows * layer.k, parameters.parts, first_column, layer.k);
-    finish_forward<T>(sums, memory, scale, bias, residual, y, statistics, parameters, first_column, row_tile, tile_rows);
+    const u64 size = (u64)layer.n * layer.p * layer.q * layer.k, at = ((u64)blockIdx.x * 256 + threadIdx.x) * 4;
+    if (at >= size) return;
+    const u64 position = at / layer.k;
+    const u32 column = at - position * layer.k;
+    const float4 sum = add_parts(partial, at, size, parameters.parts);
+    const float4 value = finish4(sum, scale, bias, residual, position, column, parameters);
+    store4(y + position * parameters.y_row + column, value);
 }
 
 // Mean and reciprocal standard deviation from what row tiles left: [row tile][mean, centered squares][column].
 // Grid: x = columns / 8 rounded up. 512 threads, eight columns by 64 groups of row tiles.
 extern "C" __global__ void __launch_bounds__(512) conv2d_simt_statistics(const float* partial, float* mean,
-                                                                         float* inv_std, u32 rows, u32 tile_rows,
-                                                                         u32 columns, float epsilon) {
+                                                                         float* inv_std, SimtStatistics parameters) {
+    const u32 rows = parameters.rows, tile_rows = parameters.tile_rows, columns = parameters.columns;
     __shared__ float scratch[COMBINE_COLUMNS * COMBINE_GROUPS];
     const u32 row_tiles = tiles(rows, tile_rows), column = blockIdx.x * COMBINE_COLUMNS + threadIdx.x % COMBINE_COLUMNS;
     const u32 group = threadIdx.x / COMBINE_COLUMNS;
@@ -163,7 +168,7 @@ extern "C" __global__ void __launch_bounds__(512) conv2d_simt_statistics(const f
     squares = sum_groups(squares, scratch);
     if (group == 0 && column < columns) {
         mean[column] = center;
-        inv_std[column] = 1.0f / sqrtf(squares / (float)rows + epsilon);
+        inv_std[column] = 1.0f / sqrtf(squares / (float)rows + parameters.epsilon);
     }
 }
 

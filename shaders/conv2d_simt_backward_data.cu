@@ -24,6 +24,12 @@ struct SimtBackwardData {
     u32 part_steps, parts;
 };
 
+struct SimtReduction {
+    // Row tiles of all residue classes.
+    u32 row_tiles, columns;
+    float factor;
+};
+
 // What batch norm's sums need of one forward value, nothing where `y` is null.
 struct Reduction {
     const float* y;
@@ -31,6 +37,22 @@ struct Reduction {
     const float* inv_std;
     float* partial;
 };
+
+// dx = scale · sum (+ dx), zero where the mask is not positive, of four columns.
+__device__ __forceinline__ float4 finish4(float4 v, const float* mask, float* dx, u64 position, u32 column,
+                                          const SimtBackwardData& parameters) {
+    const float scale = parameters.scale;
+    float* to = dx + position * parameters.dx_row + column;
+    v = make_float4(v.x * scale, v.y * scale, v.z * scale, v.w * scale);
+    if (parameters.accumulate) v = add4(v, load4(to));
+    if (mask) {
+        const float4 kept = load4(mask + position * parameters.mask_row + column);
+        v = make_float4(kept.x > 0.0f ? v.x : 0.0f, kept.y > 0.0f ? v.y : 0.0f, kept.z > 0.0f ? v.z : 0.0f,
+                        kept.w > 0.0f ? v.w : 0.0f);
+    }
+    store4(to, v);
+    return v;
+}
 
 // Sums over the tile of a gradient g and of g · (y − mean) · inv_std.
 template <class T>
@@ -72,7 +94,7 @@ __device__ __forceinline__ void reduce_gradient(const Sums<T>& sums, Memory<T>& 
     }
 }
 
-// v = scale · sum (+ dx), zero where the mask is not positive; and the sums that batch norm needs.
+// Finishes and stores the tile, and leaves the sums that batch norm needs.
 template <class T>
 __device__ __forceinline__ void finish_backward_data(Sums<T>& sums, Memory<T>& memory, const float* mask, float* dx,
                                                      const Reduction& first, const Reduction& second,
@@ -85,18 +107,8 @@ __device__ __forceinline__ void finish_backward_data(Sums<T>& sums, Memory<T>& m
 #pragma unroll
         for (int i = 0; i < 8; ++i) {
             const u32 position = memory.positions[T::row() + i * T::ROWS];
-            float* v = sums.at[i] + 4 * quad;
-            if (column >= columns || position == INVALID) continue;
-            float* to = dx + (u64)position * parameters.dx_row + column;
-            const float4 old = parameters.accumulate ? load4(to) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            const float4 kept = mask ? load4(mask + (u64)position * parameters.mask_row + column)
-                                     : make_float4(1.0f, 1.0f, 1.0f, 1.0f);
-#pragma unroll
-            for (int j = 0; j < 4; ++j) {
-                v[j] = fmaf(v[j], parameters.scale, component(old, j));
-                if (!(component(kept, j) > 0.0f)) v[j] = 0.0f;
-            }
-            store4(to, sums.quad(i, quad));
+            if (column < columns && position != INVALID)
+                sums.set_quad(i, quad, finish4(sums.quad(i, quad), mask, dx, position, column, parameters));
         }
     }
 #pragma unroll 1
@@ -157,29 +169,25 @@ BACKWARD_DATA_ENTRY(128, 128, 16, 2)
 BACKWARD_DATA_ENTRY(128, 64, 16, 4)
 BACKWARD_DATA_ENTRY(64, 128, 16, 4)
 
-// Grid: x = row tiles of 64 · column tiles of 64, columns first. 64 threads.
-extern "C" __global__ void __launch_bounds__(64) conv2d_simt_backward_data_finish(
-    const float* partial, const float* mask, float* dx, const float* y, const float* mean, const float* inv_std,
-    float* reduction, const float* y2, const float* mean2, const float* inv_std2, float* reduction2,
-    SimtBackwardData parameters) {
-    using T = Tile<64, 64, 8>;
-    __shared__ Memory<T> memory;
+// Adds the parts and finishes them, without batch norm's sums. Grid: x = positions · c / 1024 rounded up. 256 threads,
+// four columns each.
+extern "C" __global__ void __launch_bounds__(256) conv2d_simt_backward_data_finish(const float* partial,
+                                                                                   const float* mask, float* dx,
+                                                                                   SimtBackwardData parameters) {
     const Convolution& layer = parameters.layer;
-    const int column_tiles = tiles(layer.c, T::N), row_tile = blockIdx.x / column_tiles;
-    const int first_column = (blockIdx.x - row_tile * column_tiles) * T::N;
-    const u32 rows = layer.n * layer.h * layer.w;
-    number_rows(memory, rows, row_tile);
-    Sums<T> sums;
-    gather_parts<T>(sums, memory, partial, (u64)rows * layer.c, parameters.parts, first_column, layer.c);
-    finish_backward_data<T>(sums, memory, mask, dx, Reduction{y, mean, inv_std, reduction},
-                            Reduction{y2, mean2, inv_std2, reduction2}, parameters, first_column, row_tile);
+    const u64 size = (u64)layer.n * layer.h * layer.w * layer.c, at = ((u64)blockIdx.x * 256 + threadIdx.x) * 4;
+    if (at >= size) return;
+    const u64 position = at / layer.c;
+    const u32 column = at - position * layer.c;
+    finish4(add_parts(partial, at, size, parameters.parts), mask, dx, position, column, parameters);
 }
 
 // Gradients of batch norm's shift and scale from what row tiles left: [row tile][Σ g, Σ g·x̂][column].
 // Grid and threads as above.
 extern "C" __global__ void __launch_bounds__(512) conv2d_simt_reduction(const float* partial, float* dbeta,
-                                                                        float* dgamma, u32 row_tiles, u32 columns,
-                                                                        float factor) {
+                                                                        float* dgamma, SimtReduction parameters) {
+    const u32 row_tiles = parameters.row_tiles, columns = parameters.columns;
+    const float factor = parameters.factor;
     __shared__ float scratch[COMBINE_COLUMNS * COMBINE_GROUPS];
     const u32 column = blockIdx.x * COMBINE_COLUMNS + threadIdx.x % COMBINE_COLUMNS;
     const u32 group = threadIdx.x / COMBINE_COLUMNS;

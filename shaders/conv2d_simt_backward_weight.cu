@@ -80,7 +80,6 @@ __device__ __forceinline__ void backward_weight(const float* x, const float* dy,
     for (u32 first = begin; first < end; first += STEP) {
         wait_copies();
         __syncthreads();
-        if (first + STEP < end) load(stages + (parity ^ 1) * T::STAGE, first + STEP);
         const float* stage = stages + parity * T::STAGE;
         if (adds_bias) {
 #pragma unroll
@@ -88,7 +87,9 @@ __device__ __forceinline__ void backward_weight(const float* x, const float* dy,
 #pragma unroll
                 for (int i = 0; i < BIASES; ++i) bias[i] += stage[d * T::M + i * T::THREADS + threadIdx.x];
         }
-        multiply_step_across<T>(sums, stage);
+        multiply_step_across<T>(sums, stage, [&]() {
+            if (first + STEP < end) load(stages + (parity ^ 1) * T::STAGE, first + STEP);
+        });
         parity ^= 1;
     }
 
@@ -127,11 +128,19 @@ BACKWARD_WEIGHT_ENTRY(128, 64, 16, 4)
 BACKWARD_WEIGHT_ENTRY(64, 128, 16, 4)
 BACKWARD_WEIGHT_ENTRY(64, 64, 8, 8)
 
+struct SimtCombine {
+    // Of dw, and of dbias.
+    u32 elements, k;
+    u32 parts;
+    float factor;
+};
+
 // Adds the parts of dw and, where `dbias` is not null, of dbias. Grid: x = (elements + k) / 1024 rounded up, 256
 // threads, four elements each.
 extern "C" __global__ void __launch_bounds__(256) conv2d_simt_backward_weight_combine(
-    const float* partial, const float* partial_bias, float* dw, float* dbias, u32 elements, u32 k, u32 parts,
-    float factor) {
+    const float* partial, const float* partial_bias, float* dw, float* dbias, SimtCombine parameters) {
+    const u32 elements = parameters.elements, parts = parameters.parts;
+    const float factor = parameters.factor;
     u32 at = (blockIdx.x * 256 + threadIdx.x) * 4;
     const float* from = partial;
     float* to = dw;
@@ -140,15 +149,12 @@ extern "C" __global__ void __launch_bounds__(256) conv2d_simt_backward_weight_co
         at -= elements;
         from = partial_bias;
         to = dbias;
-        size = k;
+        size = parameters.k;
     }
     if (!to || at >= size) return;
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll 4
-    for (u32 part = 0; part < parts; ++part) {
-        const float4 more = load4(from + (u64)part * size + at);
-        sum = make_float4(sum.x + more.x, sum.y + more.y, sum.z + more.z, sum.w + more.w);
-    }
+    for (u32 part = 0; part < parts; ++part) sum = add4(sum, load4(from + (u64)part * size + at));
     store4(to + at, make_float4(sum.x * factor, sum.y * factor, sum.z * factor, sum.w * factor));
 }
 

@@ -112,12 +112,12 @@ __device__ __forceinline__ void convolve(Sums<T>& sums, Memory<T>& memory, const
     for (int step = begin; step < end; ++step) {
         wait_copies();
         __syncthreads();
-        if (step + 1 < end) {
+        const float* stage = memory.stages + ((step - begin) & 1) * T::STAGE;
+        multiply_step<T, FORWARD>(sums, stage, [&]() {
+            if (step + 1 == end) return;
             advance();
             load(memory.stages + ((step - begin + 1) & 1) * T::STAGE);
-        }
-        const float* stage = memory.stages + ((step - begin) & 1) * T::STAGE;
-        multiply_step<T, FORWARD>(sums, stage);
+        });
     }
     __syncthreads();
 }
@@ -138,42 +138,14 @@ __device__ __forceinline__ void leave(const Sums<T>& sums, const Memory<T>& memo
     }
 }
 
-// Adds the parts that `leave` left.
-template <class T>
-__device__ __forceinline__ void gather_parts(Sums<T>& sums, const Memory<T>& memory, const float* partial, u64 part_size,
-                                             int parts, int first_column, int columns) {
-    sums.clear();
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-        const u32 position = memory.positions[T::row() + i * T::ROWS];
-#pragma unroll
-        for (int quad = 0; quad < T::QUADS; ++quad) {
-            const int column = first_column + T::column_of(quad);
-            if (position == INVALID || column >= columns) continue;
-            float* v = sums.at[i] + 4 * quad;
-            const float* from = partial + (u64)position * columns + column;
-#pragma unroll 4
-            for (int part = 0; part < parts; ++part, from += part_size) {
-                const float4 more = load4(from);
-                v[0] += more.x;
-                v[1] += more.y;
-                v[2] += more.z;
-                v[3] += more.w;
-            }
-        }
-    }
-}
-
 __device__ __forceinline__ int tiles(int size, int tile) { return (size + tile - 1) / tile; }
 
-// The tile of the kernels that add parts: rows are all of the positions.
-template <class T>
-__device__ __forceinline__ u32 number_rows(Memory<T>& memory, u32 rows, int row_tile) {
-    const u32 first_row = row_tile * T::M;
-    for (u32 i = threadIdx.x; i < T::M; i += T::THREADS)
-        memory.positions[i] = first_row + i < rows ? first_row + i : INVALID;
-    __syncthreads();
-    return min(rows - first_row, (u32)T::M);
+// Adds four columns of the parts that `leave` left, in their order.
+__device__ __forceinline__ float4 add_parts(const float* partial, u64 at, u64 part_size, u32 parts) {
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll 4
+    for (u32 part = 0; part < parts; ++part) sum = add4(sum, load4(partial + part * part_size + at));
+    return sum;
 }
 
 #define COMBINE_COLUMNS 8

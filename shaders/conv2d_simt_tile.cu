@@ -59,11 +59,22 @@ struct Sums {
     __device__ __forceinline__ float4 quad(int i, int quad) const {
         return make_float4(at[i][4 * quad], at[i][4 * quad + 1], at[i][4 * quad + 2], at[i][4 * quad + 3]);
     }
+
+    __device__ __forceinline__ void set_quad(int i, int quad, const float4& value) {
+        at[i][4 * quad] = value.x;
+        at[i][4 * quad + 1] = value.y;
+        at[i][4 * quad + 2] = value.z;
+        at[i][4 * quad + 3] = value.w;
+    }
 };
 
 __device__ __forceinline__ float4 load4(const float* from) { return *reinterpret_cast<const float4*>(from); }
 
 __device__ __forceinline__ void store4(float* to, const float4& value) { *reinterpret_cast<float4*>(to) = value; }
+
+__device__ __forceinline__ float4 add4(const float4& a, const float4& b) {
+    return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+}
 
 __device__ __forceinline__ u32 shared_address(const void* pointer) { return (u32)__cvta_generic_to_shared(pointer); }
 
@@ -185,18 +196,45 @@ __device__ __forceinline__ void multiply_across(Sums<T>& sums, const Rows& a, co
     }
 }
 
-// Adds the products of a step; A along the depth, B along or across it. Not unrolled: compilers take minutes for it.
-template <class T, bool B_ALONG>
-__device__ __forceinline__ void multiply_step(Sums<T>& sums, const float* stage) {
+// Adds the products of a step; A along the depth, B along or across it. `copy_next` is called on the way, where
+// multiplications are left to hide it.
+template <class T, bool B_ALONG, class Copy>
+__device__ __forceinline__ void multiply_step(Sums<T>& sums, const float* stage, Copy copy_next) {
+#if VARIANT >= 4
+    Rows a[2];
+    load_rows<T>(a[0], stage, 0);
+#pragma unroll
+    for (int chunk = 0; chunk < STEP / 4; ++chunk) {
+        if (chunk + 1 < STEP / 4) load_rows<T>(a[(chunk + 1) & 1], stage, chunk + 1);
+        if (chunk == 1) copy_next();
+        if (B_ALONG)
+            multiply_along<T>(sums, a[chunk & 1], stage, chunk);
+        else
+            multiply_across<T>(sums, a[chunk & 1], stage, chunk);
+    }
+#else
+#if VARIANT == 0
+    copy_next();
+#endif
+#if VARIANT == 3
+#pragma unroll
+#elif VARIANT == 2
+#pragma unroll 2
+#else
 #pragma unroll 1
+#endif
     for (int chunk = 0; chunk < STEP / 4; ++chunk) {
         Rows a;
         load_rows<T>(a, stage, chunk);
+#if VARIANT != 0
+        if (chunk == 1) copy_next();
+#endif
         if (B_ALONG)
             multiply_along<T>(sums, a, stage, chunk);
         else
             multiply_across<T>(sums, a, stage, chunk);
     }
+#endif
 }
 
 // Adds the products of one column; rows across the depth.
@@ -226,12 +264,25 @@ __device__ __forceinline__ void multiply_depth(Sums<T>& sums, const float* rows,
     }
 }
 
-// Adds the products of a step; both operands across the depth.
-template <class T>
-__device__ __forceinline__ void multiply_step_across(Sums<T>& sums, const float* stage) {
+// Adds the products of a step; both operands across the depth. As above.
+template <class T, class Copy>
+__device__ __forceinline__ void multiply_step_across(Sums<T>& sums, const float* stage, Copy copy_next) {
+#if VARIANT == 0
+    copy_next();
+#endif
+#if VARIANT == 3
+#pragma unroll
+#elif VARIANT == 2
+#pragma unroll 8
+#else
 #pragma unroll 4
-    for (int d = 0; d < STEP; ++d)
+#endif
+    for (int d = 0; d < STEP; ++d) {
+#if VARIANT != 0
+        if (d == 4) copy_next();
+#endif
         multiply_depth<T>(sums, stage + d * T::M + 4 * T::row(), stage + T::STAGE_A + d * T::N + 4 * T::column());
+    }
 }
 
 // Sums of a column over the rows of the tile, for the columns of each thread, in a fixed order. `scratch` holds

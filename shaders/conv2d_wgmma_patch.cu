@@ -6,11 +6,11 @@
 // swizzled patch. This takes a third of the traffic from L2, which bounds the plain implicit GEMM.
 //
 // A tile is one of
-//   flat:   BM consecutive positions of the map with `pad` zero columns behind each line and `pad` zero lines behind each
+//   flat:   128 consecutive positions of the map with `pad` zero columns behind each line and `pad` zero lines behind each
 //           image, so that a tap is the same shift for every row; rows that are padding are computed and dropped.
-//   square: 8 wide by 16 high positions (BM = 128) or 16 by 16 (BM = 256) of one image.
+//   square: 8 wide by 16 high positions of one image.
 // The reduction runs over slices of 64 channels and, in a slice, over taps; the next slice's patch is copied meanwhile,
-// 32 rows for every 128 of BM in a step. Backward data is the same with flipped taps.
+// 32 rows in a step. Backward data is the same with flipped taps.
 //
 // Shared memory, dynamic: patch, STAGES * BN * 128 bytes, tables, second patch (left out where one slice is all).
 // Limits: channels and rows of views multiples of 8; at least 9 taps; a patch of at most PATCH_ROWS positions.
@@ -37,42 +37,37 @@ struct PatchGemm {
     u32 columns;
 };
 
-template <int BM>
-constexpr int PATCH_ROWS = BM == 128 ? 248 : 376;
+constexpr int PATCH_ROWS = 248;
 
 // The tables of a tile, laid out over whole kilobytes.
-template <int BM>
 struct PatchTables {
-    Positions<BM> rows;
-    int gather[PATCH_ROWS<BM>];  // chunk in the gathered map, negative for zeros
+    ListedRows rows;
+    int gather[PATCH_ROWS];  // chunk in the gathered map, negative for zeros
 };
 
 // From one line of the patch to the next, in rows of the patch.
-template <int BM>
 __device__ __forceinline__ u32 patch_pitch(const PatchGemm& g) {
-    return g.flat ? (u32)g.w + g.pad : BM / 16 + 2 * g.pad;
+    return g.flat ? (u32)g.w + g.pad : 8 + 2 * g.pad;
 }
 
-template <int BM>
 __device__ __forceinline__ u32 patch_rows(const PatchGemm& g) {
-    const u32 pitch = patch_pitch<BM>(g);
-    return g.flat ? BM + 2 * g.pad * (pitch + 1) : pitch * (16 + 2 * g.pad);
+    const u32 pitch = patch_pitch(g);
+    return g.flat ? 128 + 2 * g.pad * (pitch + 1) : pitch * (16 + 2 * g.pad);
 }
 
-template <int BM>
-__device__ __forceinline__ void fill_tables(PatchTables<BM>& tables, const PatchGemm& g, u32 tile) {
-    const u32 pitch = patch_pitch<BM>(g), rows = patch_rows<BM>(g);
+__device__ __forceinline__ void fill_tables(PatchTables& tables, const PatchGemm& g, u32 tile) {
+    const u32 pitch = patch_pitch(g), rows = patch_rows(g);
     const int pad = (int)g.pad;
-    const u32 tiles_w = ((u32)g.w + BM / 16 - 1) / (BM / 16), tiles_h = ((u32)g.h + 15) / 16;
+    const u32 tiles_w = ((u32)g.w + 7) / 8, tiles_h = ((u32)g.h + 15) / 16;
     const u32 image0 = tile / (tiles_w * tiles_h);
-    const int h0 = (int)(tile / tiles_w % tiles_h * 16), w0 = (int)(tile % tiles_w * (BM / 16));
+    const int h0 = (int)(tile / tiles_w % tiles_h * 16), w0 = (int)(tile % tiles_w * 8);
     const u32 lines = (u32)g.h + g.pad;
     for (u32 row = threadIdx.x; row < rows; row += 256) {
         u32 image = image0;
         int h, w;
         if (g.flat) {
             // Shifted by a whole image, so that it is never negative.
-            const u32 at = tile * BM + lines * pitch + row - g.pad * (pitch + 1);
+            const u32 at = tile * 128 + lines * pitch + row - g.pad * (pitch + 1);
             w = (int)(at % pitch);
             h = (int)(at / pitch % lines);
             image = at / (pitch * lines) - 1;
@@ -83,21 +78,18 @@ __device__ __forceinline__ void fill_tables(PatchTables<BM>& tables, const Patch
         const bool inside = image < g.images && (u32)h < (u32)g.h && (u32)w < (u32)g.w;
         tables.gather[row] = inside ? (((int)image * g.h + h) * g.w + w) * g.a_row : -1;
     }
-    if (threadIdx.x < BM) {
+    if (threadIdx.x < 128) {
         const u32 row = threadIdx.x;
         u32 image = image0;
         int h, w;
         if (g.flat) {
-            const u32 at = tile * BM + row;
+            const u32 at = tile * 128 + row;
             w = (int)(at % pitch);
             h = (int)(at / pitch % lines);
             image = at / (pitch * lines);
-        } else if (BM == 128) {
+        } else {
             h = h0 + (int)(row / 8);
             w = w0 + (int)(row % 8);
-        } else {
-            h = h0 + (int)(row % 128 / 8);
-            w = w0 + (int)(row / 128 * 8 + row % 8);
         }
         const bool inside = image < g.images && h < g.h && w < g.w;
         tables.rows.output[row] = inside ? ((image * (u32)g.h + (u32)h) * (u32)g.w + (u32)w) : OUTSIDE;
@@ -105,14 +97,14 @@ __device__ __forceinline__ void fill_tables(PatchTables<BM>& tables, const Patch
 }
 
 // The copies of one thread: chunk `t % 8` of rows `t / 8 + 32 * i`.
-template <int BM, int BN, bool BACKWARD>
+template <int BN, bool BACKWARD>
 struct PatchLoader {
     const PatchGemm& g;
-    const PatchTables<BM>& tables;
+    const PatchTables& tables;
     u32 rows, chunk, swizzled, column0, taps;
 
-    __device__ __forceinline__ PatchLoader(const PatchGemm& gemm, const PatchTables<BM>& from, u32 first_column)
-        : g(gemm), tables(from), rows(patch_rows<BM>(gemm)), chunk(threadIdx.x & 7), column0(first_column),
+    __device__ __forceinline__ PatchLoader(const PatchGemm& gemm, const PatchTables& from, u32 first_column)
+        : g(gemm), tables(from), rows(patch_rows(gemm)), chunk(threadIdx.x & 7), column0(first_column),
           taps(gemm.window * gemm.window) {
         const u32 row = threadIdx.x >> 3;
         swizzled = row * 128 + ((chunk ^ (row & 7)) << 4);
@@ -152,28 +144,26 @@ struct PatchLoader {
     }
 };
 
-template <int BM, int BN, int STAGES>
+template <int BN, int STAGES>
 struct PatchMemory {
-    static constexpr int PATCH_BYTES = PATCH_ROWS<BM> * 128;
+    static constexpr int PATCH_BYTES = PATCH_ROWS * 128;
     static constexpr int TABLES = PATCH_BYTES + STAGES * BN * 128;
-    static constexpr int SECOND_PATCH = TABLES + (sizeof(PatchTables<BM>) + 1023) / 1024 * 1024;
+    static constexpr int SECOND_PATCH = TABLES + (sizeof(PatchTables) + 1023) / 1024 * 1024;
 };
 
-template <int BM, int BN, int STAGES, int PENDING, bool BACKWARD>
-__device__ __forceinline__ void multiply_patch(float (&sums)[BM / 128][BN / 2], const PatchGemm& g,
-                                               const PatchTables<BM>& tables, u32 first_column) {
-    using Memory = PatchMemory<BM, BN, STAGES>;
+template <int BN, int STAGES, int PENDING, bool BACKWARD>
+__device__ __forceinline__ void multiply_patch(float (&sums)[BN / 2], const PatchGemm& g,
+                                               const PatchTables& tables, u32 first_column) {
+    using Memory = PatchMemory<BN, STAGES>;
     constexpr int AHEAD = STAGES - 1 - PENDING;
-    constexpr int PARTS = BM / 128;  // of the next patch, 32 rows each, in one step
     const u32 memory = shared_address(shared_memory);
     const u32 filters = memory + Memory::PATCH_BYTES;
     const u32 group = threadIdx.x >> 7;
-    const PatchLoader<BM, BN, BACKWARD> loader(g, tables, first_column);
+    const PatchLoader<BN, BACKWARD> loader(g, tables, first_column);
     const u32 slices = (g.channels + 7) / 8;
-    const u32 pitch = patch_pitch<BM>(g);
+    const u32 pitch = patch_pitch(g);
     const u32 group_bytes = g.flat ? 1024 : pitch * 128;
     const u32 block_rows = g.flat ? 64 : 8 * pitch;
-    const u32 first_row = BM == 128 ? group * block_rows : group * (g.flat ? 128 : 8);
 
     for (u32 part = 0; part * 32 < loader.rows; ++part) loader.load_patch(memory, 0, part);
     u32 next_slice = 0, next_tap = 0;
@@ -182,8 +172,7 @@ __device__ __forceinline__ void multiply_patch(float (&sums)[BM / 128][BN / 2], 
         loader.load_filter(filters + i * BN * 128, 0, next_tap++);
         commit_copies();
     }
-#pragma unroll
-    for (int m = 0; m < BM / 128; ++m) pin(sums[m]);
+    pin(sums);
     u32 read = 0, write = AHEAD;
     for (u32 slice = 0; slice < slices; ++slice) {
         const u32 patch = memory + (slice & 1 ? Memory::SECOND_PATCH : 0);
@@ -195,15 +184,12 @@ __device__ __forceinline__ void multiply_patch(float (&sums)[BM / 128][BN / 2], 
                 publish_copies();
                 __syncthreads();
                 const u32 tile = filters + read * (BN * 128);
-                const u32 a_tile = patch + (first_row + i * pitch + j) * 128;
+                const u32 a_tile = patch + (group * block_rows + i * pitch + j) * 128;
                 wgmma_fence();
 #pragma unroll
                 for (int step = 0; step < 4; ++step) {
                     const u64 b = BACKWARD ? operand(tile + step * 2048, 8192) : operand(tile + step * 32, 16);
-#pragma unroll
-                    for (int m = 0; m < BM / 128; ++m)
-                        wgmma<0, BACKWARD ? 1 : 0>(
-                            sums[m], operand(a_tile + m * block_rows * 128 + step * 32, 16, group_bytes), b);
+                    wgmma<0, BACKWARD ? 1 : 0>(sums, operand(a_tile + step * 32, 16, group_bytes), b);
                 }
                 wgmma_commit();
                 if (next_slice < slices) {
@@ -211,9 +197,7 @@ __device__ __forceinline__ void multiply_patch(float (&sums)[BM / 128][BN / 2], 
                     if (++next_tap == loader.taps) next_tap = 0, ++next_slice;
                 }
                 if ((int)tap >= PENDING && slice + 1 < slices)
-#pragma unroll
-                    for (int part = 0; part < PARTS; ++part)
-                        loader.load_patch(next_patch, slice + 1, (tap - PENDING) * PARTS + part);
+                    loader.load_patch(next_patch, slice + 1, tap - PENDING);
                 commit_copies();
                 wgmma_wait<PENDING>();
                 read = read + 1 == STAGES ? 0 : read + 1;
@@ -221,12 +205,11 @@ __device__ __forceinline__ void multiply_patch(float (&sums)[BM / 128][BN / 2], 
             }
     }
     wgmma_wait<0>();
-#pragma unroll
-    for (int m = 0; m < BM / 128; ++m) pin(sums[m]);
+    pin(sums);
     __syncthreads();
 }
 
-template <int BM, int BN, int STAGES, int PENDING>
+template <int BN, int STAGES, int PENDING>
 __device__ __forceinline__ void forward_patch(const element* x, const element* filter, element* y, const float* scale,
                                               const float* bias, const element* residual, float* partials,
                                               const Conv2dForward& params, u32 flat) {
@@ -238,22 +221,22 @@ __device__ __forceinline__ void forward_patch(const element* x, const element* f
     g.filter = filter;
     g.filter_rows = params.k, g.filter_columns = params.c;
     g.columns = params.k;
-    auto& tables = *(PatchTables<BM>*)(shared_memory + PatchMemory<BM, BN, STAGES>::TABLES);
+    auto& tables = *(PatchTables*)(shared_memory + PatchMemory<BN, STAGES>::TABLES);
     const u32 tile_columns = (g.columns + BN - 1) / BN;
     const u32 tile_row = blockIdx.x / tile_columns, column0 = blockIdx.x % tile_columns * BN;
     fill_tables(tables, g, tile_row);
     __syncthreads();
-    prefetch_tile<BM, BN>(residual, params.residual_row, tables.rows, column0, params.k);
-    float sums[BM / 128][BN / 2] = {};
-    multiply_patch<BM, BN, STAGES, PENDING, false>(sums, g, tables, column0);
+    prefetch_tile<BN>(residual, params.residual_row, tables.rows, column0, params.k);
+    float sums[BN / 2] = {};
+    multiply_patch<BN, STAGES, PENDING, false>(sums, g, tables, column0);
     if (partials)
-        finish_with_statistics<BM, BN>(sums, tables.rows, column0, tile_row, gridDim.x / tile_columns, y, partials,
-                                       params);
+        finish_with_statistics<BN>(sums, tables.rows, column0, shared_memory, tile_row, gridDim.x / tile_columns,
+                                   y, partials, params);
     else
-        finish_forward<BM, BN>(sums, tables.rows, column0, y, scale, bias, residual, params);
+        finish_forward<BN>(sums, tables.rows, column0, shared_memory, y, scale, bias, residual, params);
 }
 
-template <int BM, int BN, int STAGES, int PENDING>
+template <int BN, int STAGES, int PENDING>
 __device__ __forceinline__ void backward_data_patch(const element* dy, const element* filter, element* dx,
                                                     const GradientInputs& inputs, float* partials,
                                                     const Conv2dBackwardData& params, u32 flat) {
@@ -265,33 +248,32 @@ __device__ __forceinline__ void backward_data_patch(const element* dy, const ele
     g.filter = filter;
     g.filter_rows = params.k, g.filter_columns = params.c;
     g.columns = params.c;
-    auto& tables = *(PatchTables<BM>*)(shared_memory + PatchMemory<BM, BN, STAGES>::TABLES);
+    auto& tables = *(PatchTables*)(shared_memory + PatchMemory<BN, STAGES>::TABLES);
     const u32 tile_columns = (g.columns + BN - 1) / BN;
     const u32 tile_row = blockIdx.x / tile_columns, column0 = blockIdx.x % tile_columns * BN;
     fill_tables(tables, g, tile_row);
     __syncthreads();
-    prefetch_gradient_inputs<BM, BN>(dx, inputs, tables.rows, column0, params);
-    float sums[BM / 128][BN / 2] = {};
-    multiply_patch<BM, BN, STAGES, PENDING, true>(sums, g, tables, column0);
-    finish_gradient<BM, BN>(sums, tables.rows, column0, tile_row, dx, inputs, partials, params);
+    prefetch_gradient_inputs<BN>(dx, inputs, tables.rows, column0, params);
+    float sums[BN / 2] = {};
+    multiply_patch<BN, STAGES, PENDING, true>(sums, g, tables, column0);
+    finish_gradient<BN>(sums, tables.rows, column0, shared_memory, tile_row, dx, inputs, partials, params);
 }
 
-#define ENTRY_POINTS(NAME, BM, BN, STAGES, PENDING, BLOCKS)                                                           \
+#define ENTRY_POINTS(NAME, BN, STAGES, PENDING, BLOCKS)                                                           \
     extern "C" __global__ void __launch_bounds__(256, BLOCKS) conv2d_wgmma_patch_forward_##NAME(                      \
         const element* x, const element* filter, const float* scale, const float* bias, const element* residual,     \
         element* y, float* partials, Conv2dPatchForward params) {                                                     \
-        forward_patch<BM, BN, STAGES, PENDING>(x, filter, y, scale, bias, residual, partials, params.conv,            \
+        forward_patch<BN, STAGES, PENDING>(x, filter, y, scale, bias, residual, partials, params.conv,            \
                                                params.flat);                                                          \
     }                                                                                                                 \
     extern "C" __global__ void __launch_bounds__(256, BLOCKS) conv2d_wgmma_patch_backward_data_##NAME(                \
         const element* dy, const element* filter, const element* mask, const element* y1, const float* mean1,        \
         const element* y2, const float* mean2, element* dx, float* partials, Conv2dPatchBackwardData params) {        \
         const GradientInputs inputs = {mask, y1, mean1, y2, mean2};                                                   \
-        backward_data_patch<BM, BN, STAGES, PENDING>(dy, filter, dx, inputs, partials, params.conv, params.flat);     \
+        backward_data_patch<BN, STAGES, PENDING>(dy, filter, dx, inputs, partials, params.conv, params.flat);     \
     }
 
-ENTRY_POINTS(256x128, 256, 128, 5, 1, 1)
-ENTRY_POINTS(128x128, 128, 128, 3, 0, 2)
-ENTRY_POINTS(128x64, 128, 64, 3, 0, 3)
+ENTRY_POINTS(128x128, 128, 3, 0, 2)
+ENTRY_POINTS(128x64, 64, 3, 0, 3)
 
 #endif

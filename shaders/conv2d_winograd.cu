@@ -41,6 +41,17 @@ struct WinogradBackwardData {
     float scale;
 };
 
+struct WinogradFilter {
+    u32 k, c;
+    // For the gradient of the input.
+    u32 flipped;
+};
+
+struct WinogradFilterGradient {
+    u32 k, c, parts;
+    float factor;
+};
+
 struct WinogradMultiply {
     // Tiles of the chunk; channels of the products and of the transformed input.
     u32 tiles, columns, depth;
@@ -127,8 +138,9 @@ __device__ __forceinline__ void store2(float* to, float2 value) { *reinterpret_c
 
 // Filter [k][3][3][c] to [f][k][c]; flipped where it is meant for the gradient of the input.
 // Grid: x = k · c / 512 rounded up. 256 threads.
-extern "C" __global__ void __launch_bounds__(256) conv2d_winograd_filter(const float* w, float* transformed, u32 k,
-                                                                         u32 c, u32 flipped) {
+extern "C" __global__ void __launch_bounds__(256) conv2d_winograd_filter(const float* w, float* transformed,
+                                                                         WinogradFilter parameters) {
+    const u32 k = parameters.k, c = parameters.c, flipped = parameters.flipped;
     const u32 index = blockIdx.x * 256 + threadIdx.x;
     if (index >= k * c / 2) return;
     const u32 row = index / (c / 2), channel = (index - row * (c / 2)) * 2;
@@ -350,13 +362,13 @@ __device__ __forceinline__ void winograd_multiply(const float* input, const floa
     for (int first = 0; first < depth; first += STEP) {
         wait_copies();
         __syncthreads();
-        if (first + STEP < depth) {
+        multiply_step<T, !TRANSPOSED>(sums, stages + parity * T::STAGE, [&]() {
+            if (first + STEP >= depth) return;
             at += STEP;
             a += STEP;
             b += TRANSPOSED ? STEP * columns : STEP;
             load(stages + (parity ^ 1) * T::STAGE);
-        }
-        multiply_step<T, !TRANSPOSED>(sums, stages + parity * T::STAGE);
+        });
         parity ^= 1;
     }
     float* to = products + (u64)blockIdx.y * rows * columns;
@@ -425,8 +437,9 @@ __device__ __forceinline__ void winograd_multiply_weight(const float* gradient, 
     for (u32 first = begin; first < end; first += STEP) {
         wait_copies();
         __syncthreads();
-        if (first + STEP < end) load(stages + (parity ^ 1) * T::STAGE, first + STEP);
-        multiply_step_across<T>(sums, stages + parity * T::STAGE);
+        multiply_step_across<T>(sums, stages + parity * T::STAGE, [&]() {
+            if (first + STEP < end) load(stages + (parity ^ 1) * T::STAGE, first + STEP);
+        });
         parity ^= 1;
     }
     float* to = sums_out + ((u64)blockIdx.z * 36 + blockIdx.y) * rows * columns;
@@ -460,8 +473,10 @@ MULTIPLY_WEIGHT_ENTRY(64, 128, 16, 4)
 MULTIPLY_WEIGHT_ENTRY(64, 64, 8, 8)
 
 // dw[k][3][3][c] = factor · Gᵀ (Σ_parts sums) G. Grid: x = k · c / 512 rounded up. 256 threads.
-extern "C" __global__ void __launch_bounds__(256) conv2d_winograd_filter_gradient(const float* sums, float* dw, u32 k,
-                                                                                  u32 c, u32 parts, float factor) {
+extern "C" __global__ void __launch_bounds__(256) conv2d_winograd_filter_gradient(const float* sums, float* dw,
+                                                                                  WinogradFilterGradient parameters) {
+    const u32 k = parameters.k, c = parameters.c, parts = parameters.parts;
+    const float factor = parameters.factor;
     const u32 index = blockIdx.x * 256 + threadIdx.x;
     if (index >= k * c / 2) return;
     const u32 row = index / (c / 2), channel = (index - row * (c / 2)) * 2;

@@ -34,6 +34,7 @@ mod tier;
 #[cfg(test)]
 mod tests;
 mod tune;
+mod vendor;
 
 pub use tier::Tier;
 

@@ -3,6 +3,7 @@
 //! Own kernels come first: [`mma`] (tensor cores of any GPU), [`wgmma`] (those of compute capability 9.0), [`simt`] and
 //! [`winograd`] (f32 without tensor cores). [`vendor`] adds cuDNN's and cuBLASLt's where they are installed.
 
+mod epilogue;
 pub(super) mod mma;
 pub(super) mod simt;
 pub(super) mod vendor;

@@ -151,10 +151,11 @@ impl CublasLt {
                 &raw mut n_found,
             )
         };
-        match api.check("cublasLtMatmulAlgoGetHeuristic", status) {
-            Err(EngineError::NotSupported { .. }) => return Ok(Vec::new()),
-            result => result?,
+        // The library also declines a bias of another type than the result by calling it invalid.
+        if [api::NOT_SUPPORTED, api::INVALID_VALUE].contains(&status) {
+            return Ok(Vec::new());
         }
+        api.check("cublasLtMatmulAlgoGetHeuristic", status)?;
         let usable = found[..(n_found.max(0) as usize).min(MOST_ALGORITHMS)]
             .iter()
             .filter(|heuristic| heuristic.state == 0 && heuristic.workspace_bytes as u64 <= workspace_bytes);
@@ -174,7 +175,11 @@ impl CublasLt {
                 let to = value.as_mut_ptr().cast();
                 (self.api.get_setting)(algorithm.as_ptr(), attribute as c_int, to, size, ptr::null_mut())
             };
-            if status == 0 { u32::from_le_bytes(value) } else { 0 }
+            // All ones say that the library decides at the launch.
+            match u32::from_le_bytes(value) {
+                value if status == 0 && value != u32::MAX => value,
+                _ => 0,
+            }
         };
         let settings = [
             ("tile", setting(AlgorithmAttribute::CUBLASLT_ALGO_CONFIG_TILE_ID, 4)),

@@ -12,7 +12,7 @@ mod tests;
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::{result, sys};
 
@@ -26,7 +26,8 @@ pub(super) use self::plan::{Choice, ExecutionPlan, Limits, Note};
 #[derive(Debug)]
 pub(super) struct Cudnn {
     api: &'static Api,
-    handle: Handle,
+    /// That of the stream.
+    handle: Mutex<Handle>,
     builders: Builders,
 }
 
@@ -45,7 +46,12 @@ impl Cudnn {
         let handle = Handle::new(api)?;
         // SAFETY: the handle is open and the caller vouches for the stream.
         api.check("cudnnSetStream", unsafe { (api.set_stream)(handle.raw, stream.cast()) })?;
-        Ok(Self { api, handle, builders: Builders { api, context: Context(context), idle: Mutex::default() } })
+        let builders = Builders { api, context: Context(context), idle: Mutex::default() };
+        Ok(Self { api, handle: Mutex::new(handle), builders })
+    }
+
+    fn handle(&self) -> MutexGuard<'_, Handle> {
+        self.handle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Version as one number, such as 91400 for 9.14.0.

@@ -39,7 +39,18 @@ pub(super) fn open(id: &str, tier: Tier) -> Result<CudaEngine, EngineError> {
     let available = library::load();
     let tier = tier.max(available.tier());
     let compiler = if tier == Tier::Ahead { None } else { library::compiler() };
-    let gpu = Gpu::new(context, facts, compiler)?;
+    let mut gpu = Gpu::new(context, facts, compiler)?;
+    let mut notes = notes(tier, available.tier());
+    let tier = match tier {
+        Tier::Vendor => gpu.open_vendor().map_or_else(
+            |error| {
+                notes.push(format!("own kernels only: {error}"));
+                Tier::Own
+            },
+            |()| Tier::Vendor,
+        ),
+        tier => tier,
+    };
     let mut libraries = available.versions();
     if tier > Tier::Vendor {
         libraries.remove("cudnn");
@@ -55,7 +66,7 @@ pub(super) fn open(id: &str, tier: Tier) -> Result<CudaEngine, EngineError> {
         gpu,
         choices: Mutex::default(),
         libraries,
-        notes: notes(tier, available.tier()),
+        notes,
     })
 }
 

@@ -81,6 +81,12 @@ const FILES: &[File] = &[
         text: include_str!("../../../../shaders/conv2d_epilogue.cu"),
     },
     File {
+        name: "conv2d_filter",
+        precisions: ALL,
+        before: &[],
+        text: include_str!("../../../../shaders/conv2d_filter.cu"),
+    },
+    File {
         name: "conv2d_stem",
         precisions: ALL,
         before: &[],

@@ -3,6 +3,10 @@
 //! A step's file ([`super::conv2d`], [`super::batch_norm`] …) writes its candidates; [`super::tune`] times them and
 //! keeps the fastest; [`super::session`] gives places addresses and captures the commands into one graph.
 
+use std::sync::Arc;
+
+use super::cublaslt::{Matmul, Operands};
+use super::cudnn::ExecutionPlan;
 use crate::engine::EngineError;
 use crate::ops::{BufferId, View};
 use crate::plan::{Buffer, Pass, Plan};
@@ -57,6 +61,10 @@ pub(super) enum Command {
     Kernel(Launch),
     /// Fills with zeros.
     Zero { place: Place, bytes: u64 },
+    /// A plan of cuDNN, with where its tensors lie by their numbers in the graph.
+    Cudnn { plan: Arc<ExecutionPlan>, tensors: Vec<(i64, Place)>, workspace: Place },
+    /// A product of cuBLASLt.
+    Matmul { matmul: Arc<Matmul>, operands: Operands<Place>, workspace: Place },
 }
 
 /// One way to compute a step.

@@ -20,10 +20,11 @@ pub(super) struct Lowered {
 /// # Errors
 /// [`EngineError::NotSupported`] for a slice that no kernel takes, and what libraries report.
 pub(super) fn plan(lowering: &Lowering, engine: &CudaEngine) -> Result<Vec<Lowered>, EngineError> {
-    lowering
-        .plan
-        .steps
-        .iter()
+    let steps = || lowering.plan.steps.iter();
+    if let Some(vendor) = &engine.gpu.vendor {
+        vendor.prepare(|| steps().try_for_each(|step| candidates(step, lowering, engine).map(drop)))?;
+    }
+    steps()
         .map(|step| {
             let candidates = candidates(step, lowering, engine)?;
             Ok(Lowered { candidates, key: key(step, lowering) })

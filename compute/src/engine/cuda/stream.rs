@@ -12,6 +12,7 @@ use super::ahead;
 use super::error::driver_error;
 use super::launch::{Candidate, Command, Facts, Kernel, Launch, Place};
 use super::nvrtc::Nvrtc;
+use super::vendor::Vendor;
 use crate::engine::EngineError;
 use crate::ops::BufferId;
 use crate::shape::Precision;
@@ -21,6 +22,8 @@ const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
 
 /// An opened device's one stream, and the kernels loaded so far; they outlive a session.
 pub(super) struct Gpu {
+    // Its handles belong to the stream, so it goes first.
+    pub(super) vendor: Option<Vendor>,
     pub(super) context: Arc<CudaContext>,
     pub(super) stream: Arc<CudaStream>,
     pub(super) facts: Facts,
@@ -54,7 +57,17 @@ impl Addresses<'_> {
 impl Gpu {
     pub(super) fn new(context: Arc<CudaContext>, facts: Facts, compiler: Option<&'static Nvrtc>) -> Result<Self, EngineError> {
         let stream = context.new_stream().map_err(|error| driver_error("making a stream", error))?;
-        Ok(Self { context, stream, facts, compiler, modules: Mutex::default(), functions: Mutex::default() })
+        Ok(Self { vendor: None, context, stream, facts, compiler, modules: Mutex::default(), functions: Mutex::default() })
+    }
+
+    /// Opens cuDNN and cuBLASLt, for whose commands [`super::conv2d`] asks then.
+    ///
+    /// # Errors
+    /// [`EngineError::NotSupported`] and [`EngineError::Failed`] as they report.
+    pub(super) fn open_vendor(&mut self) -> Result<(), EngineError> {
+        self.context.bind_to_thread().map_err(|error| driver_error("binding the context", error))?;
+        self.vendor = Some(Vendor::new(self.stream.cu_stream())?);
+        Ok(())
     }
 
     /// Waits until everything queued is done.
@@ -147,6 +160,13 @@ impl Gpu {
                     result::memset_d8_async(addresses.of(*place), 0, *bytes as usize, self.stream.cu_stream())
                 }
                 .map_err(|error| driver_error("clearing", error))
+            }
+            Command::Cudnn { .. } | Command::Matmul { .. } => {
+                let vendor = self.vendor.as_ref().ok_or_else(|| EngineError::NotSupported {
+                    reason: "the vendor's libraries are not open".to_owned(),
+                })?;
+                // SAFETY: the places lie in memory that the session holds, as large as the command's tensors.
+                unsafe { vendor.enqueue(command, |place| addresses.of(place)) }
             }
         }
     }

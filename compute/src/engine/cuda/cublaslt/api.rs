@@ -47,6 +47,11 @@ type GetHeuristic =
 
 type Destroy = unsafe extern "C" fn(Raw) -> Status;
 
+/// `CUBLAS_STATUS_NOT_SUPPORTED`.
+pub(super) const NOT_SUPPORTED: Status = 15;
+/// `CUBLAS_STATUS_INVALID_VALUE`.
+pub(super) const INVALID_VALUE: Status = 7;
+
 /// Functions of the library.
 pub(super) struct Api {
     pub(super) version: unsafe extern "C" fn() -> usize,
@@ -127,8 +132,6 @@ impl Api {
     /// [`EngineError::NotSupported`] for the status by which the library declines; [`EngineError::Failed`] for every
     /// other failure.
     pub(super) fn check(&self, what: &str, status: Status) -> Result<(), EngineError> {
-        /// `CUBLAS_STATUS_NOT_SUPPORTED`.
-        const NOT_SUPPORTED: Status = 15;
         if status == 0 {
             return Ok(());
         }

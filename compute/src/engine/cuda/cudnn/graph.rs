@@ -71,11 +71,6 @@ impl Tensor {
         (last + 1) as u64 * self.element.bytes() as u64
     }
 
-    /// Whether positions lie one behind the other without gaps.
-    pub(in crate::engine::cuda) fn is_packed(&self) -> bool {
-        self.strides[3] == self.dims[1]
-    }
-
     /// The same tensor without gaps.
     pub(in crate::engine::cuda) fn packed(&self) -> Self {
         let dims = self.dims.map(|size| size as usize);
