@@ -11,7 +11,7 @@ use compute::bench::record::{ResultFile, Status};
 use compute::bench::spec::{Bounds, RunSpec};
 use compute::bench::store;
 use compute::bench::supervisor::{Update, WorkerCommand};
-use compute::engine::EngineKind;
+use compute::engine::{EngineKind, Tier};
 use compute::engine::fake::Script;
 use compute::models::Model;
 use compute::plan::Pass;
@@ -35,6 +35,7 @@ fn runs(count: usize, script: &Script) -> Vec<RunSpec> {
         minibatch: 1 + i,
         engine: EngineKind::Fake,
         device: Script::default_listing().device.id,
+        tier: Tier::default(),
         bounds: Bounds { iterations: 5, max_seconds: 60.0 },
         profile: false,
         input_size: Some(Model::Alexnet.small_input_size()),

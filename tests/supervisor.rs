@@ -14,7 +14,7 @@ use compute::bench::supervisor::{
     Cancel, SilenceLimits, SupervisorError, Update, WorkerCommand, list_devices, supervise,
 };
 use compute::engine::fake::{Call, FaultKind, Script, StepTime};
-use compute::engine::{self, EngineKind};
+use compute::engine::{self, EngineKind, Tier};
 use compute::models::Model;
 use compute::plan::Pass;
 use compute::random;
@@ -50,6 +50,7 @@ fn spec(minibatch: usize, script: Script) -> RunSpec {
         minibatch,
         engine: EngineKind::Fake,
         device: "fake-0".to_owned(),
+        tier: Tier::default(),
         bounds: Bounds { iterations: 10, max_seconds: 1.0 },
         profile: false,
         input_size: Some(32),

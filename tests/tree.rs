@@ -36,7 +36,7 @@ fn program_text(text: &str) -> String {
 }
 
 fn is_test(name: &str) -> bool {
-    name.ends_with("tests.rs") || name.contains("/tests/")
+    ["tests.rs", "fixture.rs"].iter().any(|ending| name.ends_with(ending)) || name.contains("/tests/")
 }
 
 /// No file of `folder` mentions any of `words`, outside comments and tests.

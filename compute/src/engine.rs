@@ -125,6 +125,17 @@ pub struct Device {
     pub extra: serde_json::Map<String, serde_json::Value>,
 }
 
+impl Device {
+    /// Whether both are one device, whichever engines saw them: by identifier, else by UUID where both have one, else by
+    /// PCI address.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let equal = |a: &Option<String>, b: &Option<String>| Some(a.as_ref()?.eq_ignore_ascii_case(b.as_ref()?));
+        let by_uuid = || equal(&self.uuid, &other.uuid);
+        let by_address = || equal(&self.pci_address, &other.pci_address);
+        self.id == other.id || by_uuid().or_else(by_address).unwrap_or(false)
+    }
+}
+
 /// One device as seen by one engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Listing {

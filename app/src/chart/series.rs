@@ -48,8 +48,9 @@ impl Series {
     /// The series that a record of `source` belongs to.
     pub fn of(source: SourceId, file: &ResultFile, record: &Record) -> Self {
         let device = record.device.and_then(|index| file.devices.get(index));
-        let is_ambiguous = device
-            .is_some_and(|device| file.devices.iter().any(|other| other.name == device.name && other.id != device.id));
+        let is_ambiguous = device.is_some_and(|device| {
+            file.devices.iter().any(|other| other.name == device.name && !other.is_same(device))
+        });
         Self {
             source,
             device: device.map(|device| device.name.clone()),
@@ -79,7 +80,15 @@ mod tests {
         let ids: Vec<_> = all.iter().filter_map(|series| series.device_id.as_deref()).collect();
         assert_eq!(ids, ["0000:01:00.0", "0000:02:00.0"]);
 
-        twins.devices[1].name = "L40S".into();
+        // One card that two engines call by different names.
+        for (device, id) in twins.devices.iter_mut().zip(["GPU-a", "0000:01:00.0"]) {
+            device.id = id.into();
+            device.pci_address = Some("0000:01:00.0".into());
+        }
+        let all = Series::all(&Source { id: SourceId(0), name: "one", file: &twins });
+        assert!(all.iter().all(|series| series.device_id.is_none()));
+
+        twins.devices = vec![device("0000:01:00.0", "H200"), device("0000:02:00.0", "L40S")];
         let all = Series::all(&Source { id: SourceId(0), name: "two", file: &twins });
         assert!(all.len() == 2 && all.iter().all(|series| series.device_id.is_none()));
     }

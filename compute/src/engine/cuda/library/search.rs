@@ -164,6 +164,7 @@ impl Surroundings {
         let home = self.path("HOME").or_else(|| self.path("USERPROFILE"));
         if let Some(home) = &home {
             prefixes.extend([".local", "miniconda3", "anaconda3", "miniforge3"].map(|folder| home.join(folder)));
+            prefixes.extend(children(&home.join(".pyenv/versions"), "3"));
         }
         prefixes.extend(["usr/local", "usr", "opt/conda", "opt/venv"].map(|folder| self.root.join(folder)));
         let mut folders = self.paths("PYTHONPATH");
