@@ -234,9 +234,7 @@ __device__ __forceinline__ void backward_weight(const element* x, const element*
     }
 
 ENTRY_POINT(128x256, 128, 256, 4, 1, 1)
-ENTRY_POINT(256x128, 256, 128, 4, 1, 1)
 ENTRY_POINT(128x128, 128, 128, 3, 0, 2)
-ENTRY_POINT(64x192, 64, 192, 3, 0, 2)
 ENTRY_POINT(64x128, 64, 128, 4, 0, 2)
 
 struct Conv2dWeightShares {

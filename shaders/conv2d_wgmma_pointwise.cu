@@ -32,7 +32,6 @@ __device__ __forceinline__ void forward(const element* x, const element* filter,
         forward<BN, STAGES, PENDING>(x, filter, y, scale, bias, residual, partials, params);                          \
     }
 
-ENTRY_POINT(128x256, 256, 4, 1, 1)
 ENTRY_POINT(128x128, 128, 3, 0, 2)
 ENTRY_POINT(128x64, 64, 4, 0, 2)
 

@@ -29,7 +29,6 @@ __device__ __forceinline__ void backward_data(const element* dy, const element* 
         backward_data<BN, STAGES, PENDING>(dy, filter, dx, inputs, partials, params);                                 \
     }
 
-ENTRY_POINT(128x256, 256, 4, 1, 1)
 ENTRY_POINT(128x128, 128, 3, 0, 2)
 ENTRY_POINT(128x64, 64, 4, 0, 2)
 

@@ -78,9 +78,10 @@ impl<'a> Expected<'a> {
         Ok(expected)
     }
 
-    /// Largest normalized error of what `candidate` writes; infinite where something is not a number.
-    pub(super) fn error(&self, candidate: &Candidate) -> Result<f64, EngineError> {
-        self.compute(candidate)?;
+    /// Largest normalized error of what `candidate` writes, infinite where something is not a number; and the seconds that
+    /// it took, once.
+    pub(super) fn compare(&self, candidate: &Candidate) -> Result<(f64, f64), EngineError> {
+        let secs = self.compute(candidate)?;
         let mut expected = self.results.address();
         let mut largest = 0.0_f64;
         for &id in &self.step.outputs {
@@ -96,11 +97,11 @@ impl<'a> Expected<'a> {
             largest = if error.is_finite() { largest.max(error) } else { f64::INFINITY };
             expected += padded(id, self.lowering);
         }
-        Ok(largest)
+        Ok((largest, secs))
     }
 
-    /// Fills the step's buffers, the same each time, and runs a candidate.
-    fn compute(&self, candidate: &Candidate) -> Result<(), EngineError> {
+    /// Fills the step's buffers, the same each time, and runs a candidate; returns the seconds of its commands.
+    fn compute(&self, candidate: &Candidate) -> Result<f64, EngineError> {
         for (&id, seed) in self.step.buffers.iter().zip(1..) {
             let entry = match self.lowering.buffer(id).element {
                 Element::U8 | Element::U32 => continue,
@@ -112,10 +113,11 @@ impl<'a> Expected<'a> {
         }
         let kept = DeviceMemory::zeroed(&self.gpu.context, candidate.kept_bytes, &candidate.name)?;
         let addresses = Addresses { kept: kept.address(), ..self.addresses };
-        for command in candidate.prepare.iter().chain(&candidate.commands) {
-            self.gpu.enqueue(command, addresses, self.lowering.precision())?;
-        }
-        self.gpu.wait()
+        let enqueue = |commands: &[Command]| {
+            commands.iter().try_for_each(|command| self.gpu.enqueue(command, addresses, self.lowering.precision()))
+        };
+        enqueue(&candidate.prepare)?;
+        self.gpu.seconds(|| enqueue(&candidate.commands))
     }
 
     fn launch(&self, entry: &'static str, addresses: &[u64], elements: u64, seed: u32) -> Result<(), EngineError> {

@@ -109,7 +109,7 @@ pub(super) struct Facts {
 pub(super) struct Lowering<'a> {
     pub(super) plan: &'a Plan,
     pub(super) facts: Facts,
-    /// Whether as little time as possible is to go into the choice among candidates.
+    /// Whether as little time as possible is to go into the choice among candidates: libraries are not asked.
     pub(super) is_quick: bool,
 }
 

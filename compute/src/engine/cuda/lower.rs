@@ -23,7 +23,7 @@ pub(super) struct Lowered {
 /// [`EngineError::NotSupported`] for a slice that no kernel takes, and what libraries report.
 pub(super) fn plan(lowering: &Lowering, engine: &CudaEngine) -> Result<Vec<Lowered>, EngineError> {
     let steps = || lowering.plan.steps.iter();
-    if let Some(vendor) = &engine.gpu.vendor {
+    if let Some(vendor) = engine.gpu.vendor.as_ref().filter(|_| !lowering.is_quick) {
         vendor.prepare(|| steps().try_for_each(|step| candidates(step, lowering, engine).map(drop)))?;
     }
     steps()

@@ -9,6 +9,7 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaGraph, CudaModule
 use cudarc::nvrtc::Ptx;
 
 use super::ahead;
+use super::driver;
 use super::error::driver_error;
 use super::launch::{Candidate, Command, Facts, Kernel, Launch, Place};
 use super::nvrtc::Nvrtc;
@@ -223,6 +224,18 @@ impl Gpu {
         self.context
             .new_event(Some(CUevent_flags::CU_EVENT_DEFAULT))
             .map_err(|error| driver_error("making an event", error))
+    }
+
+    /// Seconds that what `enqueue` puts on the stream takes on the device.
+    pub(super) fn seconds(&self, enqueue: impl FnOnce() -> Result<(), EngineError>) -> Result<f64, EngineError> {
+        let (begin, end) = (self.event()?, self.event()?);
+        let record =
+            |event: &CudaEvent| event.record(&self.stream).map_err(|error| driver_error("recording an event", error));
+        record(&begin)?;
+        enqueue()?;
+        record(&end)?;
+        self.wait()?;
+        Ok(driver::elapsed_ms(&begin, &end)? / 1e3)
     }
 
     /// Captures what `enqueue` puts on the stream into a graph.

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use super::check::{self, Expected};
-use super::driver;
 use super::error::driver_error;
-use super::launch::{Candidate, Lowering};
+use super::launch::{Candidate, Command, Lowering};
 use super::memory::DeviceMemory;
 use super::stream::{Addresses, Gpu};
 use crate::engine::EngineError;
@@ -14,6 +13,10 @@ use crate::shape::Precision;
 
 /// Repetitions in one timing.
 const REPETITIONS: usize = 5;
+/// What takes longer is timed by itself.
+const LONG_SECS: f64 = 1e-3;
+/// What took longer when it was compared, and was hopeless, is not timed at all; shorter times hold too much of the host's.
+const TELLING_SECS: f64 = 3e-4;
 /// A candidate this much slower than the best is not timed a second time.
 const HOPELESS: f64 = 1.3;
 
@@ -60,9 +63,14 @@ impl Choices {
             }
             match &expected {
                 None => expected = Expected::of(&candidate, step, gpu, lowering, addresses).map(Some)?,
-                Some(expected) => match expected.error(&candidate) {
-                    Ok(error) if error <= check::tolerance(precision) => {}
-                    Ok(error) => {
+                Some(expected) => match expected.compare(&candidate) {
+                    Ok((error, secs)) if error <= check::tolerance(precision) => {
+                        let slowest = best.as_ref().map_or(f64::INFINITY, |(best, _)| HOPELESS * best);
+                        if secs > slowest.max(TELLING_SECS) {
+                            continue;
+                        }
+                    }
+                    Ok((error, _)) => {
                         self.refused.push(format!("{} is off by {error:.1e} and is not used", candidate.name));
                         continue;
                     }
@@ -97,7 +105,8 @@ pub(super) fn deadline(seconds: u64) -> Instant {
     Instant::now() + Duration::from_secs(seconds)
 }
 
-/// Seconds of one repetition of a candidate's commands, as part of a graph: the second of two launches.
+/// Seconds of one repetition of a candidate's commands: of a short one as part of a graph, since between commands that
+/// are enqueued one by one the device waits.
 fn time(
     gpu: &Gpu,
     candidate: &Candidate,
@@ -107,33 +116,25 @@ fn time(
 ) -> Result<f64, EngineError> {
     let kept = DeviceMemory::zeroed(&gpu.context, candidate.kept_bytes, &candidate.name)?;
     let addresses = Addresses { kept: kept.address(), ..addresses };
-    for command in candidate.prepare.iter().chain(&candidate.commands) {
-        gpu.enqueue(command, addresses, precision)?;
+    let enqueue =
+        |commands: &[Command]| commands.iter().try_for_each(|command| gpu.enqueue(command, addresses, precision));
+    enqueue(&candidate.prepare)?;
+    let plain = gpu.seconds(|| enqueue(&candidate.commands))?;
+    if plain > LONG_SECS {
+        return Ok(plain.min(gpu.seconds(|| enqueue(&candidate.commands))?));
     }
-    gpu.wait()?;
-    let graph = gpu.capture(|| {
-        for _ in 0..REPETITIONS {
-            candidate.commands.iter().try_for_each(|command| gpu.enqueue(command, addresses, precision))?;
-        }
-        Ok(())
-    })?;
+    let graph = gpu.capture(|| (0..REPETITIONS).try_for_each(|_| enqueue(&candidate.commands)))?;
     let Some(graph) = graph else { return Ok(0.0) };
-    let (begin, end) = (gpu.event()?, gpu.event()?);
     let mut secs = f64::INFINITY;
     for round in 0..3 {
-        let on_stream = || {
-            begin.record(&gpu.stream)?;
-            graph.launch()?;
-            end.record(&gpu.stream)
-        };
-        on_stream().map_err(|error| driver_error(&format!("timing {}", candidate.name), error))?;
-        let now = driver::elapsed_ms(&begin, &end)? / 1e3 / REPETITIONS as f64;
+        let launch = || graph.launch().map_err(|error| driver_error(&format!("timing {}", candidate.name), error));
+        let now = gpu.seconds(launch)? / REPETITIONS as f64;
         // The first launch of a graph also loads it.
         if round > 0 {
             secs = secs.min(now);
-        }
-        if best.is_some_and(|best| now > HOPELESS * best) && round > 0 {
-            break;
+            if best.is_some_and(|best| now > HOPELESS * best) {
+                break;
+            }
         }
     }
     Ok(secs)

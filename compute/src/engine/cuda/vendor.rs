@@ -26,20 +26,12 @@ pub(super) struct Vendor {
     matmuls: Mutex<Vec<(Product, Matmuls)>>,
 }
 
-/// Which plans of a graph are wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Wanted {
-    precision: Precision,
-    /// Whether one suffices, and none whose kernel would have to be compiled.
-    is_quick: bool,
-}
-
 /// Plans built so far.
 #[derive(Debug, Default)]
 struct Known {
-    plans: Vec<(Graph, Wanted, Plans)>,
+    plans: Vec<(Graph, Precision, Plans)>,
     /// While graphs are gathered: those that no plans were built for.
-    gathered: Option<Vec<(Graph, Wanted)>>,
+    gathered: Option<Vec<(Graph, Precision)>>,
 }
 
 /// The engine's stream.
@@ -52,8 +44,8 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Known {
-    fn plans(&self, graph: &Graph, wanted: Wanted) -> Option<&Plans> {
-        self.plans.iter().find(|(g, w, _)| g == graph && *w == wanted).map(|(.., plans)| plans)
+    fn plans(&self, graph: &Graph, precision: Precision) -> Option<&Plans> {
+        self.plans.iter().find(|(g, p, _)| g == graph && *p == precision).map(|(.., plans)| plans)
     }
 }
 
@@ -77,10 +69,10 @@ impl Vendor {
         let asked = ask();
         let gathered = self.known().gathered.take().unwrap_or_default();
         asked?;
-        let Some(&(_, wanted)) = gathered.first() else { return Ok(()) };
-        assert!(gathered.iter().all(|(_, w)| *w == wanted), "graphs of one plan");
+        let Some(&(_, precision)) = gathered.first() else { return Ok(()) };
+        assert!(gathered.iter().all(|(_, p)| *p == precision), "graphs of one plan");
         let graphs: Vec<_> = gathered.into_iter().map(|(graph, _)| graph).collect();
-        self.build(&graphs, wanted)
+        self.build(&graphs, precision)
     }
 
     /// Plans for a graph in the order of cuDNN's heuristics, built at the first call.
@@ -88,29 +80,26 @@ impl Vendor {
     /// # Errors
     /// [`EngineError::Failed`] as the library reports.
     pub(super) fn plans(&self, graph: &Graph, lowering: &Lowering) -> Result<Plans, EngineError> {
-        let wanted = Wanted { precision: lowering.precision(), is_quick: lowering.is_quick };
+        let precision = lowering.precision();
         let mut known = self.known();
-        if let Some(plans) = known.plans(graph, wanted) {
+        if let Some(plans) = known.plans(graph, precision) {
             return Ok(plans.clone());
         }
         if let Some(gathered) = &mut known.gathered {
-            if !gathered.contains(&(*graph, wanted)) {
-                gathered.push((*graph, wanted));
+            if !gathered.contains(&(*graph, precision)) {
+                gathered.push((*graph, precision));
             }
             return Ok(Vec::new());
         }
         drop(known);
-        self.build(&[*graph], wanted)?;
-        Ok(self.known().plans(graph, wanted).cloned().unwrap_or_default())
+        self.build(&[*graph], precision)?;
+        Ok(self.known().plans(graph, precision).cloned().unwrap_or_default())
     }
 
-    fn build(&self, graphs: &[Graph], wanted: Wanted) -> Result<(), EngineError> {
-        let mut limits = Limits { workspace_bytes: WORKSPACE_BYTES, ..Limits::new(wanted.precision) };
-        if wanted.is_quick {
-            (limits.most, limits.most_compiled) = (1, 0);
-        }
+    fn build(&self, graphs: &[Graph], precision: Precision) -> Result<(), EngineError> {
+        let limits = Limits { workspace_bytes: WORKSPACE_BYTES, ..Limits::new(precision) };
         let plans = self.cudnn.plans(graphs, &limits)?;
-        self.known().plans.extend(graphs.iter().zip(plans).map(|(graph, plans)| (*graph, wanted, plans)));
+        self.known().plans.extend(graphs.iter().zip(plans).map(|(graph, plans)| (*graph, precision, plans)));
         Ok(())
     }
 

@@ -78,14 +78,7 @@ const GATHER: [Tile; 3] = [
     },
 ];
 
-const POINTWISE: [Tile; 3] = [
-    Tile {
-        columns: 256,
-        stages: 4,
-        blocks: 1,
-        forward: "conv2d_wgmma_pointwise_forward_128x256",
-        backward_data: "conv2d_wgmma_pointwise_backward_data_128x256",
-    },
+const POINTWISE: [Tile; 2] = [
     Tile {
         columns: 128,
         stages: 3,
@@ -137,11 +130,9 @@ struct WeightTile {
     entry: &'static str,
 }
 
-const WEIGHT_TILES: [WeightTile; 5] = [
+const WEIGHT_TILES: [WeightTile; 3] = [
     WeightTile { rows: 128, columns: 256, stages: 4, blocks: 1, entry: "conv2d_wgmma_backward_weight_128x256" },
-    WeightTile { rows: 256, columns: 128, stages: 4, blocks: 1, entry: "conv2d_wgmma_backward_weight_256x128" },
     WeightTile { rows: 128, columns: 128, stages: 3, blocks: 2, entry: "conv2d_wgmma_backward_weight_128x128" },
-    WeightTile { rows: 64, columns: 192, stages: 3, blocks: 2, entry: "conv2d_wgmma_backward_weight_64x192" },
     WeightTile { rows: 64, columns: 128, stages: 4, blocks: 2, entry: "conv2d_wgmma_backward_weight_64x128" },
 ];
 
@@ -208,17 +199,19 @@ impl Sizes {
             let fitting = tiles.iter().filter(|tile| tile.columns == 64 || columns > tile.columns / 2);
             choices.extend(fitting.map(|tile| (reading, tile, file)));
         };
-        if self.r * self.s == 1 && self.stride == 1 && self.pad == 0 {
+        let is_pointwise = self.r * self.s == 1 && self.stride == 1 && self.pad == 0;
+        if is_pointwise {
             add(Reading::Pointwise, &POINTWISE, "conv2d_wgmma_pointwise", "conv2d_wgmma_pointwise_backward_data");
-        } else {
-            add(Reading::Gather, &GATHER, "conv2d_wgmma", "conv2d_wgmma_backward_data");
         }
+        // Wide tiles gain nothing where memory is the bound.
+        let tiles = if is_pointwise { &GATHER[1..] } else { &GATHER };
+        add(Reading::Gather, tiles, "conv2d_wgmma", "conv2d_wgmma_backward_data");
         let keeps_size = self.r == self.s && self.r == 2 * self.pad + 1 && self.stride == 1;
         if keeps_size && self.r >= 3 {
-            for flat in [true, false] {
-                if self.patch_rows(flat) <= PATCH_ROWS {
-                    add(Reading::Patch { flat }, &PATCH, "conv2d_wgmma_patch", "conv2d_wgmma_patch");
-                }
+            // Flat tiles waste less, but their patches grow with the map.
+            let fitting = [true, false].into_iter().find(|&flat| self.patch_rows(flat) <= PATCH_ROWS);
+            if let Some(flat) = fitting {
+                add(Reading::Patch { flat }, &PATCH, "conv2d_wgmma_patch", "conv2d_wgmma_patch");
             }
         }
         let depth = if is_forward { self.c } else { self.k };
@@ -423,7 +416,7 @@ pub(in crate::engine::cuda) fn backward_weight(step: &BackwardWeight, lowering: 
         })
         .collect();
     if (sizes.r, sizes.s, sizes.stride, sizes.pad) == (3, 3, 1, 1) {
-        launches.extend([true, false].into_iter().filter_map(|flat| patch_weight(&sizes, flat, rows, multiprocessors)));
+        launches.push(patch_weight(&sizes, rows, multiprocessors));
     }
     launches
         .into_iter()
@@ -432,14 +425,13 @@ pub(in crate::engine::cuda) fn backward_weight(step: &BackwardWeight, lowering: 
         .collect()
 }
 
-/// Backward weight of a 3x3 window from patches: 64 by 64 channels of all taps a block. None where patches do not fit.
-fn patch_weight(sizes: &Sizes, flat: bool, rows: [u32; 2], multiprocessors: u32) -> Option<(String, Launch)> {
+/// Backward weight of a 3x3 window from patches: 64 by 64 channels of all taps a block.
+fn patch_weight(sizes: &Sizes, rows: [u32; 2], multiprocessors: u32) -> (String, Launch) {
     const BATCH: u32 = 256;
     const PATCH_ROWS: u32 = 376;
     let Sizes { n, h, w, c, k, .. } = *sizes;
-    if flat && BATCH + 2 * (w + 1) + 2 > PATCH_ROWS {
-        return None;
-    }
+    // As for the other direction.
+    let flat = BATCH + 2 * (w + 1) + 2 <= PATCH_ROWS;
     let tiles = k.div_ceil(64) * c.div_ceil(64);
     let work = Work {
         tiles,
@@ -458,7 +450,7 @@ fn patch_weight(sizes: &Sizes, flat: bool, rows: [u32; 2], multiprocessors: u32)
         threads: 384,
         shared_bytes: (BATCH + PATCH_ROWS) * (2 * STEP_BYTES + 4),
     };
-    Some((if flat { format!("{entry}/flat") } else { entry.to_owned() }, launch))
+    (if flat { format!("{entry}/flat") } else { entry.to_owned() }, launch)
 }
 
 /// The candidate of a launch that leaves shares, and of the launch that adds them up.

@@ -59,15 +59,15 @@ pub(in crate::engine::cuda) struct Limits {
 }
 
 impl Limits {
-    /// 256 MiB of workspace, six seconds, eight plans or three that are compiled, every processor, sums in a fixed order.
+    /// 256 MiB of workspace, three seconds, eight plans or one that is compiled, every processor, sums in a fixed order.
     /// The fastest plan was among the first six of every graph but one, where it gained 1 %.
     pub(in crate::engine::cuda) fn new(precision: Precision) -> Self {
         Self {
             precision,
             workspace_bytes: 256 << 20,
-            time: Duration::from_secs(6),
+            time: Duration::from_secs(3),
             most: 8,
-            most_compiled: 3,
+            most_compiled: 1,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             deterministic: true,
         }
