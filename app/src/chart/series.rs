@@ -48,9 +48,8 @@ impl Series {
     /// The series that a record of `source` belongs to.
     pub fn of(source: SourceId, file: &ResultFile, record: &Record) -> Self {
         let device = record.device.and_then(|index| file.devices.get(index));
-        let is_ambiguous = device.is_some_and(|device| {
-            file.devices.iter().any(|other| other.name == device.name && !other.is_same(device))
-        });
+        let is_ambiguous = device
+            .is_some_and(|device| file.devices.iter().any(|other| other.name == device.name && !other.is_same(device)));
         Self {
             source,
             device: device.map(|device| device.name.clone()),
