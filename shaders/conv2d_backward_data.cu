@@ -3,9 +3,9 @@
 // and, of dx as stored, the sums that up to two batch norms before it need: of each row tile sum g and
 // sum g * (y - mean) * inv_std, which `conv2d_reduction_combine` joins.
 //
-// Threads: grid.x = row tiles * column tiles, columns first; grid.y = parts of the reduction; grid.z = stride^2 residue
-// classes. See conv2d_gather.cu for the rows and limits, conv2d_tile.cu for the mainloop, conv2d_finish.cu for parts and
-// tickets.
+// Threads: grid.x = row tiles * column tiles, columns first; grid.y = parts of the reduction; grid.z = stride^2
+// residue classes. See conv2d_gather.cu for the rows and limits, conv2d_tile.cu for the mainloop, conv2d_finish.cu for
+// parts and tickets.
 // Shared memory (dynamic): STAGES * (M + N) * CHUNKS * 16 bytes.
 
 #ifdef TENSOR_CORES

@@ -2,8 +2,8 @@
 //   dw[k][r][s][c] = factor * sum over (n, p, q) of dy[n,p,q,k] * x[n, p*stride + r - pad, q*stride + s - pad, c],
 //   dbias[k] = factor * sum of dy.
 // A GEMM with rows k and columns (r, s, c); the reduction runs over output positions and is cut into parts, each of
-// which leaves its sums in `partials` ([parts][dw and, behind it, dbias]) for `conv2d_backward_weight_combine` to add in
-// order. A single part writes the gradients itself.
+// which leaves its sums in `partials` ([parts][dw and, behind it, dbias]) for `conv2d_backward_weight_combine` to add
+// in order. A single part writes the gradients itself.
 //
 // Threads: grid.x = row tiles * column tiles, rows first; grid.y = parts. A thread brings the same column chunk, thus
 // the same tap, in every step; where a step's positions lie is worked out once a block, ahead of time.

@@ -1,7 +1,7 @@
 // From a tile's sums to stored elements: what forward and backward data do alike behind their mainloops.
 //
-// The f32 sums go from the warps' registers to shared memory, so that each thread finishes whole chunks of 16 bytes: one
-// chunk of columns in every GROUPS-th row. Where the reduction is in parts, every block leaves its sums in `partials`
+// The f32 sums go from the warps' registers to shared memory, so that each thread finishes whole chunks of 16 bytes:
+// one chunk of columns in every GROUPS-th row. Where the reduction is in parts, every block leaves its sums in `partials`
 // ([grid.z][grid.x][grid.y][M][N]), and the last of a tile adds them in order; one ticket a tile.
 // Shared memory: M * Finish::PITCH * 4 bytes, in place of the mainloop's.
 
@@ -10,8 +10,8 @@
 template <class T>
 struct Finish {
     static constexpr int WIDTH = T::N / VECTOR, GROUPS = T::THREADS / WIDTH, BATCH = 4;
-    // Half precisions: a row holds the first halves of its chunks, then the second halves, at distances that let neither
-    // the fragments nor the chunks meet a bank twice. f32: a chunk is a whole one.
+    // Half precisions: a row holds the first halves of its chunks, then the second halves, at distances that let
+    // neither the fragments nor the chunks meet a bank twice. f32: a chunk is a whole one.
     static constexpr int SECOND = T::N / 2 + 16, PITCH = VECTOR == 8 ? T::N + 20 : T::N + 8;
     static_assert(T::M * PITCH * 4 <= T::STAGES * T::STAGE_BYTES, "sums take the place of the stages");
     static_assert(T::M % (BATCH * GROUPS) == 0, "whole batches");
@@ -138,7 +138,8 @@ __device__ __forceinline__ void prefetch(const View (&views)[COUNT], const Geome
 #pragma unroll
         for (int i = 0; i < COUNT; ++i)
             if (views[i].from)
-                asm volatile("prefetch.global.L2 [%0];" ::"l"(views[i].from + (u64)at * views[i].row_elements + column));
+                asm volatile("prefetch.global.L2 [%0];" ::"l"(views[i].from + (u64)at * views[i].row_elements +
+                                                              column));
     }
 }
 

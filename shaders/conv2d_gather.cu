@@ -108,7 +108,8 @@ struct Loader {
             const u32 mask = inside(h, c.taps_height, g.height) | inside(w, c.taps_width, g.width) << 16;
             bool is_row = row < c.rows;
             if (BACKWARD)
-                is_row = is_row && c.first_h + line * c.step < g.out_height && c.first_w + in_line * c.step < g.out_width;
+                is_row = is_row && c.first_h + line * c.step < g.out_height &&
+                         c.first_w + in_line * c.step < g.out_width;
             masks[i] = is_row ? mask : 0;
         }
     }

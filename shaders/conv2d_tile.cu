@@ -109,8 +109,9 @@ __device__ __forceinline__ void load_transposed(u32 (&to)[4], u32 from) {
                  : "memory");
 }
 
-// A lane's word of the wide operand at `from`, of WIDTH words a row: row `depth + lane % 4`, column `first + 8 * eight +
-// lane / 4`. `first` is a multiple of 32. All but the exclusive or with two bits of `eight` is the same for every word.
+// A lane's word of the wide operand at `from`, of WIDTH words a row: row `depth + lane % 4`, column
+// `first + 8 * eight + lane / 4`, `first` a multiple of 32. All but the exclusive or with two bits of `eight` is the
+// same for every word.
 template <int WIDTH>
 __device__ __forceinline__ u32 load_wide_word(u32 from, u32 first, int eight, int depth) {
     const u32 lane = threadIdx.x & 31;

@@ -3,9 +3,9 @@
 //   g = scale * sum dy[n,p,q,k] * w[k,i,j,c] over p*stride + i - pad = h, q*stride + j - pad = w
 //   dx[n,h,w,c] = (g + dx[n,h,w,c] if accumulating) where mask > 0, else 0
 //
-// Gathers dy with the taps in reverse order, one slice of the grid (y) for each residue class of (h, w) modulo the stride:
-// a class meets only its own taps. Tiles, threads, shared memory and limits: conv2d_wgmma_gather.cu. Grid x: tiles,
-// columns fastest.
+// Gathers dy with the taps in reverse order, one slice of the grid (y) for each residue class of (h, w) modulo the
+// stride: a class meets only its own taps. Tiles, threads, shared memory and limits: conv2d_wgmma_gather.cu. Grid x:
+// tiles, columns fastest.
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL) && ELEMENT != 0
 

@@ -3,10 +3,11 @@
 //   dw[k,i,j,c] = factor * sum dy[n,p,q,k] * x[n, p*stride + i - pad, q*stride + j - pad, c]
 //   dbias[k] = factor * sum dy[n,p,q,k]
 //
-// A GEMM whose rows are output channels k, whose columns are (i, j, c) and whose reduction runs over positions (n, p, q)
-// in steps of 64. Both operands are transposed ones: a position's channels are contiguous. Grid: x is the tile, columns
-// fastest, y the share of the positions. Shares are left as f32 `partials[share][k][i,j,c]` and added up in order by
-// conv2d_wgmma_backward_weight_combine; bias shares follow as `bias_partials[share][k]`, made by the tiles of column 0.
+// A GEMM whose rows are output channels k, whose columns are (i, j, c) and whose reduction runs over positions (n,
+// p, q) in steps of 64. Both operands are transposed ones: a position's channels are contiguous. Grid: x is the
+// tile, columns fastest, y the share of the positions. Shares are left as f32 `partials[share][k][i,j,c]` and added
+// up in order by conv2d_wgmma_backward_weight_combine; bias shares follow as `bias_partials[share][k]`, made by the
+// tiles of column 0.
 //
 // A thread block of two warp groups makes a tile of BM rows by BN columns: each group half of the rows or, where BM is
 // 64, all of the tile from half of the positions, the halves being added at the end. Thread t copies 16-byte chunk
@@ -57,8 +58,8 @@ struct WeightLoader {
     u32 dy_row, x_row;
     u32 rows_inside;  // bit for each panel of dy
 
-    __device__ __forceinline__ WeightLoader(const Conv2dBackwardWeight& p, const element* from_dy, const element* from_x,
-                                            u32 row0, u32 column0)
+    __device__ __forceinline__ WeightLoader(const Conv2dBackwardWeight& p, const element* from_dy,
+                                            const element* from_x, u32 row0, u32 column0)
         : params(p) {
         const u32 row = threadIdx.x >> 3, chunk = threadIdx.x & 7;
         const u32 positions = p.n * p.p * p.q;

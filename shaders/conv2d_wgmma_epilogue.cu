@@ -1,11 +1,11 @@
 // What the convolutions on `wgmma` do behind their sums, forward and backward data.
 //
-// The sums of a tile of 128 rows by BN columns lie in the registers of two warp groups, 64 rows each. They are scaled and
-// rounded there, and pass 16 rows by 64 columns at a time through a warp's own shared memory, so that lane l then holds 8
-// consecutive channels, chunk `l % 8`, of rows `l / 8 + 4 * i`, and moves 16 bytes at a time. What comes from other
-// activations is added there, in the storage's own arithmetic: these steps move more than they compute, and half as many
-// instructions are half the time. Per-channel sums of what is stored are left for each tile, in order;
-// conv2d_wgmma_combine.cu adds them up.
+// The sums of a tile of 128 rows by BN columns lie in the registers of two warp groups, 64 rows each. They are
+// scaled and rounded there, and pass 16 rows by 64 columns at a time through a warp's own shared memory, so that
+// lane l then holds 8 consecutive channels, chunk `l % 8`, of rows `l / 8 + 4 * i`, and moves 16 bytes at a time.
+// What comes from other activations is added there, in the storage's own arithmetic: these steps move more than they
+// compute, and half as many instructions are half the time. Per-channel sums of what is stored are left for each
+// tile, in order; conv2d_wgmma_combine.cu adds them up.
 //
 // Shared memory: STAGING_BYTES, free during the epilogue.
 

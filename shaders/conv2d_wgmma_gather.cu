@@ -2,8 +2,8 @@
 //
 // A row is an output position, a column an output channel, the reduction runs over (tap, channel) in steps of 64,
 // flattened, so that few channels waste nothing. A thread block of two warp groups makes a tile of 128 rows by BN
-// columns, each warp group 64 of the rows. Threads copy 16-byte chunks into STAGES buffers, the gathered rows with zeros
-// where a tap leaves the map; chunk `t % 8` of rows `t / 8 + 32 * i` is thread t's.
+// columns, each warp group 64 of the rows. Threads copy 16-byte chunks into STAGES buffers, the gathered rows with
+// zeros where a tap leaves the map; chunk `t % 8` of rows `t / 8 + 32 * i` is thread t's.
 //
 // Shared memory, dynamic: STAGES * (128 + BN) * 128 bytes, then 1536 bytes for where the rows are.
 // Limits: channels and rows of views multiples of 8, at most 255 taps, maps below 16384, 2^31 positions.

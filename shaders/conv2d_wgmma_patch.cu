@@ -6,7 +6,7 @@
 // swizzled patch. This takes a third of the traffic from L2, which bounds the plain implicit GEMM.
 //
 // A tile is one of
-//   flat:   128 consecutive positions of the map with `pad` zero columns behind each line and `pad` zero lines behind each
+//   flat:   128 consecutive positions of the map with `pad` zero columns behind each line, `pad` zero lines behind each
 //           image, so that a tap is the same shift for every row; rows that are padding are computed and dropped.
 //   square: 8 wide by 16 high positions of one image.
 // The reduction runs over slices of 64 channels and, in a slice, over taps; the next slice's patch is copied meanwhile,

@@ -1,10 +1,11 @@
 // Gradients of the filter and bias of 3x3 convolutions of stride 1 and padding 1, on tensor cores of compute capability
 // 9.0a, f16 and bf16. Formulas and partial sums as in conv2d_wgmma_backward_weight.cu, whose combine adds these up too.
 //
-// A thread block of three warp groups makes 64 output channels by 64 input channels of all nine taps: warp group i the
-// three taps of window row i. It goes through its share of the positions 256 at a time: their dy, and the patch of x under
-// them that all taps multiply from. An operand of `wgmma` may start at any row of a patch, and its panels of 64 columns
-// may lie one row apart: so one instruction takes the three taps of a window row. 256 positions are one of
+// A thread block of three warp groups makes 64 output channels by 64 input channels of all nine taps: warp group i
+// the three taps of window row i. It goes through its share of the positions 256 at a time: their dy, and the patch
+// of x under them that all taps multiply from. An operand of `wgmma` may start at any row of a patch, and its panels
+// of 64 columns may lie one row apart: so one instruction takes the three taps of a window row. 256 positions are
+// one of
 //   flat:   consecutive positions of the map with one zero column behind each line and one zero line behind each image,
 //   square: 16 by 16 positions of one image, in two halves 8 wide.
 // While one batch is multiplied the next is copied; chunk `t % 8` of rows `t / 8 + 48 * i` is thread t's.

@@ -1,9 +1,9 @@
 // The GEMM of 1x1 convolutions of stride 1 on tensor cores of compute capability 9.0a, forward and backward data.
 //
-// Rows are positions, columns output channels, the reduction runs over channels in steps of 64. These layers move more
-// than they multiply, so the thread blocks stay: each makes every gridDim.x-th tile of 128 rows by BN columns and copies
-// the next tiles' steps while it finishes one. Two warp groups have 64 rows each; chunk `t % 8` of rows `t / 8 + 32 * i`
-// is thread t's.
+// Rows are positions, columns output channels, the reduction runs over channels in steps of 64. These layers move
+// more than they multiply, so the thread blocks stay: each makes every gridDim.x-th tile of 128 rows by BN columns
+// and copies the next tiles' steps while it finishes one. Two warp groups have 64 rows each; chunk `t % 8` of rows
+// `t / 8 + 32 * i` is thread t's.
 //
 // Shared memory, dynamic: STAGES * (128 + BN) * 128 bytes, then STAGING_BYTES.
 // Limits: channels and rows of views multiples of 8, 2^31 positions.

@@ -57,8 +57,8 @@ __device__ __forceinline__ void pin(float (&sums)[COUNT]) {
     for (int i = 0; i < COUNT; ++i) asm volatile("" : "+f"(sums[i])::"memory");
 }
 
-// Descriptor of an operand at `address`: 8 rows of 128 bytes every `group_bytes`, the next panel of a transposed operand
-// after `panel_bytes`. The swizzle goes by the address in shared memory, so an operand may start at any row.
+// Descriptor of an operand at `address`: 8 rows of 128 bytes every `group_bytes`, the next panel of a transposed
+// operand after `panel_bytes`. The swizzle goes by the address in shared memory, so an operand may start at any row.
 __device__ __forceinline__ u64 operand(u32 address, u32 panel_bytes, u32 group_bytes = 1024) {
     const u32 low = ((address & 0x3ffffu) >> 4) | ((panel_bytes >> 4) << 16);
     const u32 high = (group_bytes >> 4) | (1u << 30);

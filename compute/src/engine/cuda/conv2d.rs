@@ -77,7 +77,11 @@ pub(super) fn backward_weight(
     engine: &CudaEngine,
 ) -> Result<Vec<Candidate>, EngineError> {
     let mut candidates = match lowering.precision() {
-        Precision::F32 => simt::backward_weight(step, lowering),
+        Precision::F32 => {
+            let mut all = simt::backward_weight(step, lowering);
+            all.extend(winograd::backward_weight(step, lowering));
+            all
+        }
         _ => {
             let mut all = mma::backward_weight(step, lowering);
             all.extend(wgmma::backward_weight(step, lowering));

@@ -21,6 +21,7 @@ const CONV2D_TILE: &str = include_str!("../../../../shaders/conv2d_tile.cu");
 const CONV2D_GATHER: &str = include_str!("../../../../shaders/conv2d_gather.cu");
 const CONV2D_FINISH: &str = include_str!("../../../../shaders/conv2d_finish.cu");
 const CONV2D_SIMT_TILE: &str = include_str!("../../../../shaders/conv2d_simt_tile.cu");
+const CONV2D_SIMT_GATHER: &str = include_str!("../../../../shaders/conv2d_simt_gather.cu");
 const CONV2D_WGMMA_TILE: &str = include_str!("../../../../shaders/conv2d_wgmma_tile.cu");
 const CONV2D_WGMMA_EPILOGUE: &str = include_str!("../../../../shaders/conv2d_wgmma_epilogue.cu");
 const CONV2D_WGMMA_GATHER: &str = include_str!("../../../../shaders/conv2d_wgmma_gather.cu");
@@ -114,24 +115,6 @@ const FILES: &[File] = &[
         text: include_str!("../../../../shaders/conv2d_backward_weight.cu"),
     },
     File {
-        name: "conv2d_simt",
-        precisions: SINGLE,
-        before: &[CONV2D_SIMT_TILE],
-        text: include_str!("../../../../shaders/conv2d_simt.cu"),
-    },
-    File {
-        name: "conv2d_simt_backward_weight",
-        precisions: SINGLE,
-        before: &[CONV2D_SIMT_TILE],
-        text: include_str!("../../../../shaders/conv2d_simt_backward_weight.cu"),
-    },
-    File {
-        name: "conv2d_winograd",
-        precisions: SINGLE,
-        before: &[CONV2D_SIMT_TILE],
-        text: include_str!("../../../../shaders/conv2d_winograd.cu"),
-    },
-    File {
         name: "conv2d_wgmma",
         precisions: HALF,
         before: &[CONV2D_WGMMA_TILE, CONV2D_WGMMA_EPILOGUE, CONV2D_WGMMA_GATHER],
@@ -168,6 +151,12 @@ const FILES: &[File] = &[
         text: include_str!("../../../../shaders/conv2d_wgmma_patch_backward_weight.cu"),
     },
     File {
+        name: "conv2d_wgmma_narrow",
+        precisions: HALF,
+        before: &[CONV2D_WGMMA_TILE, CONV2D_WGMMA_EPILOGUE],
+        text: include_str!("../../../../shaders/conv2d_wgmma_narrow.cu"),
+    },
+    File {
         name: "conv2d_wgmma_combine",
         precisions: HALF,
         before: &[],
@@ -178,6 +167,36 @@ const FILES: &[File] = &[
         precisions: HALF,
         before: &[CONV2D_WGMMA_TILE],
         text: include_str!("../../../../shaders/conv2d_wgmma_backward_weight.cu"),
+    },
+    File {
+        name: "conv2d_simt",
+        precisions: SINGLE,
+        before: &[CONV2D_SIMT_TILE, CONV2D_SIMT_GATHER],
+        text: include_str!("../../../../shaders/conv2d_simt.cu"),
+    },
+    File {
+        name: "conv2d_simt_backward_data",
+        precisions: SINGLE,
+        before: &[CONV2D_SIMT_TILE, CONV2D_SIMT_GATHER],
+        text: include_str!("../../../../shaders/conv2d_simt_backward_data.cu"),
+    },
+    File {
+        name: "conv2d_simt_backward_weight",
+        precisions: SINGLE,
+        before: &[CONV2D_SIMT_TILE],
+        text: include_str!("../../../../shaders/conv2d_simt_backward_weight.cu"),
+    },
+    File {
+        name: "conv2d_winograd",
+        precisions: SINGLE,
+        before: &[],
+        text: include_str!("../../../../shaders/conv2d_winograd.cu"),
+    },
+    File {
+        name: "conv2d_winograd_multiply",
+        precisions: SINGLE,
+        before: &[CONV2D_SIMT_TILE],
+        text: include_str!("../../../../shaders/conv2d_winograd_multiply.cu"),
     },
 ];
 

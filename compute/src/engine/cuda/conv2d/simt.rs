@@ -326,3 +326,19 @@ pub(in crate::engine::cuda) fn backward_weight(step: &BackwardWeight, lowering: 
     }
     candidates
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_divisor_divides_as_the_kernel_does() {
+        for value in [1, 2, 3, 5, 7, 49, 64, 112, 3136, 12_544, 50_176, (1 << 31) - 1] {
+            let [_, multiplier, shift] = divisor(value);
+            for dividend in [0, 1, value - 1, value, value.saturating_add(1), 1_605_631, (1 << 31) - 1] {
+                let high = ((u64::from(dividend) * u64::from(multiplier)) >> 32) as u32;
+                assert_eq!((high + dividend) >> shift, dividend / value, "{dividend} / {value}");
+            }
+        }
+    }
+}

@@ -40,6 +40,8 @@ enum Reading {
     /// A patch of the map for all taps. A tile is a run of positions of the map with its padding (`flat`), or 8 by 16
     /// positions.
     Patch { flat: bool },
+    /// Patches too, for few channels in the reduction, whose filters stay in shared memory. Blocks stay for many tiles.
+    Narrow,
 }
 
 /// One kernel of both directions.
@@ -116,6 +118,15 @@ const PATCH: [Tile; 2] = [
         backward_data: "conv2d_wgmma_patch_backward_data_128x64",
     },
 ];
+
+/// Its tile is 64 columns by 128 rows.
+const NARROW: [Tile; 1] = [Tile {
+    columns: 64,
+    stages: 0,
+    blocks: 1,
+    forward: "conv2d_wgmma_narrow_forward",
+    backward_data: "conv2d_wgmma_narrow_backward_data",
+}];
 
 /// Kernels of backward weight: rows and columns of the tile.
 struct WeightTile {
@@ -210,6 +221,10 @@ impl Sizes {
                 }
             }
         }
+        let depth = if is_forward { self.c } else { self.k };
+        if keeps_size && self.r == 3 && depth <= 64 {
+            add(Reading::Narrow, &NARROW, "conv2d_wgmma_narrow", "conv2d_wgmma_narrow");
+        }
         choices
     }
 
@@ -218,38 +233,42 @@ impl Sizes {
         match reading {
             Reading::Gather | Reading::Pointwise => (self.n * h * w).div_ceil(ROWS),
             Reading::Patch { flat: true } => (self.n * (h + self.pad) * (w + self.pad)).div_ceil(ROWS),
-            Reading::Patch { flat: false } => self.n * h.div_ceil(16) * w.div_ceil(8),
+            Reading::Patch { flat: false } | Reading::Narrow => self.n * h.div_ceil(16) * w.div_ceil(8),
         }
     }
 }
 
-/// A launch without its arguments: `row_tiles` of `classes` residue classes, over `columns` columns; `depth` channels in
-/// the reduction.
+/// A launch without its arguments, and the parts that its per-channel sums are left in: `row_tiles` of `classes` residue
+/// classes, over `columns` columns; `depth` channels in the reduction.
 fn launch(
     (reading, tile, file): (Reading, &Tile, &'static str),
     entry: &'static str,
     [row_tiles, classes, columns, depth]: [u32; 4],
     lowering: &Lowering,
-) -> Launch {
+) -> (Launch, u32) {
+    let multiprocessors = lowering.facts.multiprocessors;
     let operands = tile.stages * (ROWS + tile.columns) * STEP_BYTES;
-    let blocks = row_tiles * columns.div_ceil(tile.columns);
-    let (blocks, shared_bytes) = match reading {
-        Reading::Gather => (blocks, operands + ROWS * 12),
-        Reading::Pointwise => (blocks.min(lowering.facts.multiprocessors * tile.blocks), operands + STAGING_BYTES),
+    let column_tiles = columns.div_ceil(tile.columns);
+    let blocks = row_tiles * column_tiles;
+    let (grid, threads, shared_bytes, parts) = match reading {
+        Reading::Gather => ([blocks, classes, 1], THREADS, operands + ROWS * 12, row_tiles * classes),
+        Reading::Pointwise => {
+            ([blocks.min(multiprocessors * tile.blocks), 1, 1], THREADS, operands + STAGING_BYTES, row_tiles)
+        }
         Reading::Patch { .. } => {
             let patches = if depth > 64 { 2 } else { 1 };
             let tables = ((ROWS + PATCH_ROWS) * 4).next_multiple_of(1024);
-            (blocks, (patches * PATCH_ROWS + tile.stages * tile.columns) * STEP_BYTES + tables)
+            let bytes = (patches * PATCH_ROWS + tile.stages * tile.columns) * STEP_BYTES + tables;
+            ([blocks, 1, 1], THREADS, bytes, row_tiles)
+        }
+        Reading::Narrow => {
+            // Three warp groups, each with two patches of 184 rows, beside the filters of nine taps.
+            let blocks = row_tiles.div_ceil(3).min((multiprocessors / column_tiles).max(1));
+            ([blocks, column_tiles, 1], 384, (9 * 64 + 6 * 184) * STEP_BYTES, 3 * blocks)
         }
     };
-    Launch {
-        kernel: Kernel { file, entry },
-        pointers: Vec::new(),
-        parameters: Vec::new(),
-        grid: [blocks, classes, 1],
-        threads: THREADS,
-        shared_bytes,
-    }
+    let kernel = Kernel { file, entry };
+    (Launch { kernel, pointers: Vec::new(), parameters: Vec::new(), grid, threads, shared_bytes }, parts)
 }
 
 /// Name of a candidate.
@@ -282,7 +301,7 @@ pub(in crate::engine::cuda) fn forward(step: &Forward, lowering: &Lowering) -> V
     let candidate = |choice: (Reading, &'static Tile, &'static str)| {
         let (reading, tile, _) = choice;
         let row_tiles = sizes.row_tiles(reading, sizes.p, sizes.q);
-        let mut launch = launch(choice, tile.forward, [row_tiles, 1, sizes.k, sizes.c], lowering);
+        let (mut launch, parts) = launch(choice, tile.forward, [row_tiles, 1, sizes.k, sizes.c], lowering);
         launch.pointers = vec![
             lowering.view(&step.x),
             lowering.place(step.w),
@@ -301,11 +320,11 @@ pub(in crate::engine::cuda) fn forward(step: &Forward, lowering: &Lowering) -> V
         let mut candidate = Candidate::of(launch);
         candidate.name = name(reading, tile.forward);
         if let Some(to) = &step.statistics {
-            candidate.workspace_bytes = u64::from(row_tiles) * (2 * u64::from(sizes.k) + 1) * 4;
+            candidate.workspace_bytes = u64::from(parts) * (2 * u64::from(sizes.k) + 1) * 4;
             candidate.commands.push(combine(
                 "conv2d_wgmma_statistics_combine",
                 vec![partials, lowering.place(to.mean), lowering.place(to.inv_std)],
-                vec![sizes.k, row_tiles, sizes.outputs(), to.epsilon.to_bits()],
+                vec![sizes.k, parts, sizes.outputs(), to.epsilon.to_bits()],
                 sizes.k,
             ));
         }
@@ -330,7 +349,7 @@ pub(in crate::engine::cuda) fn backward_data(step: &BackwardData, lowering: &Low
     let candidate = |choice: (Reading, &'static Tile, &'static str)| {
         let (reading, tile, _) = choice;
         let row_tiles = sizes.row_tiles(reading, sizes.h.div_ceil(sizes.stride), sizes.w.div_ceil(sizes.stride));
-        let mut launch = launch(choice, tile.backward_data, [row_tiles, classes, sizes.c, sizes.k], lowering);
+        let (mut launch, parts) = launch(choice, tile.backward_data, [row_tiles, classes, sizes.c, sizes.k], lowering);
         launch.pointers = vec![lowering.view(&step.dy), lowering.place(step.w)];
         launch.pointers.push(mask.map_or(Place::Null, |view| lowering.view(view)));
         for to in [first, second] {
@@ -350,15 +369,14 @@ pub(in crate::engine::cuda) fn backward_data(step: &BackwardData, lowering: &Low
         let mut candidate = Candidate::of(launch);
         candidate.name = name(reading, tile.backward_data);
         if let Some(first) = first {
-            let tiles = row_tiles * classes;
-            candidate.workspace_bytes = u64::from(tiles) * 3 * u64::from(sizes.c) * 4;
+            candidate.workspace_bytes = u64::from(parts) * 3 * u64::from(sizes.c) * 4;
             let mut pointers = vec![partials, lowering.place(first.inv_std)];
             pointers.push(lowering.optional(second.map(|to| to.inv_std)));
             pointers.extend([lowering.place(first.dgamma), lowering.place(first.dbeta)]);
             pointers.push(lowering.optional(second.map(|to| to.dgamma)));
             pointers.push(lowering.optional(second.map(|to| to.dbeta)));
             let factors = [first.factor, second.map_or(0.0, |to| to.factor)].map(f32::to_bits);
-            let mut parameters = vec![sizes.c, tiles, epilogue.reductions.len() as u32];
+            let mut parameters = vec![sizes.c, parts, epilogue.reductions.len() as u32];
             parameters.extend(factors);
             candidate.commands.push(combine("conv2d_wgmma_reduction_combine", pointers, parameters, sizes.c));
         }

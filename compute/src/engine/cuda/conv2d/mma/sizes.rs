@@ -1,0 +1,84 @@
+//! Sizes of convolutions as their kernels take them.
+
+use crate::engine::cuda::launch::Lowering;
+use crate::ops::View;
+use crate::ops::conv2d::Window;
+
+/// Largest side of a window.
+const MAX_WINDOW: usize = 15;
+
+/// Sizes of a convolution, channels padded.
+pub(super) struct Sizes {
+    pub(super) h: u32,
+    pub(super) w: u32,
+    pub(super) c: u32,
+    pub(super) p: u32,
+    pub(super) q: u32,
+    pub(super) k: u32,
+    pub(super) n: u32,
+    pub(super) window: Window,
+}
+
+impl Sizes {
+    /// A fully connected layer over a whole buffer becomes a window of one position with more channels. None where the
+    /// kernels do not reach.
+    pub(super) fn new(x: &View, y: &View, window: Window, lowering: &Lowering) -> Option<Self> {
+        let mut sizes = Self {
+            h: x.shape.h as u32,
+            w: x.shape.w as u32,
+            c: lowering.padded(x.shape.c),
+            p: y.shape.h as u32,
+            q: y.shape.w as u32,
+            k: lowering.padded(y.shape.c),
+            n: x.shape.n as u32,
+            window,
+        };
+        if x.is_whole() && (window.r, window.s) == (x.shape.h, x.shape.w) && window.pad == 0 {
+            sizes.c *= sizes.h * sizes.w;
+            (sizes.h, sizes.w) = (1, 1);
+            sizes.window = Window { r: 1, s: 1, stride: 1, pad: 0 };
+        }
+        (sizes.window.r.max(sizes.window.s) <= MAX_WINDOW).then_some(sizes)
+    }
+
+    /// Elements from one position to the next of `view`, which this convolution reads as positions of `channels`.
+    pub(super) fn row(&self, view: &View, channels: u32, lowering: &Lowering) -> u32 {
+        if view.is_whole() { channels } else { lowering.row(view) }
+    }
+
+    pub(super) fn taps(&self) -> u32 {
+        (self.window.r * self.window.s) as u32
+    }
+
+    /// Side of the window in both directions, stride and padding.
+    pub(super) fn window_words(&self) -> [u32; 4] {
+        let Window { r, s, stride, pad } = self.window;
+        [r, s, stride, pad].map(|value| value as u32)
+    }
+}
+
+/// What a kernel divides by: divisor, multiplier and shift of its `Divisor`.
+pub(super) fn divisor(value: u32) -> [u32; 3] {
+    if value == 1 {
+        return [1, 0, 0];
+    }
+    let shift = (value - 1).ilog2();
+    [value, (1u64 << (32 + shift)).div_ceil(u64::from(value)) as u32, shift]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn divisors_divide() {
+        for value in [1, 2, 3, 7, 8, 49, 56, 64, 196, 3136, 50176, (1 << 20) + 1] {
+            let [_, multiplier, shift] = divisor(value);
+            for dividend in [0, 1, value - 1, value, 5 * value - 1, 5 * value, (1 << 31) - 1] {
+                let high = (u64::from(dividend) * u64::from(multiplier)) >> 32;
+                let quotient = if value == 1 { dividend } else { high as u32 >> shift };
+                assert_eq!(quotient, dividend / value, "{dividend} / {value}");
+            }
+        }
+    }
+}
