@@ -94,12 +94,13 @@ fn no_file_silences_lints_as_a_whole() {
     }
 }
 
-/// A kernel text is named like the operation it computes. CUDA texts may also be what several operations build on.
+/// A kernel text is named like the operation it computes. CUDA texts may also be what serves several
+/// operations.
 #[test]
 fn shaders_are_named_like_operations() {
     let stem = |name: &str| Path::new(name).file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
     let ops: BTreeSet<String> = files("compute/src/ops", &["rs"]).iter().map(|(name, _)| stem(name)).collect();
-    let shared = ["element", "columns", "column_sums", "normalization", "gradient_finish"];
+    let shared = ["element", "columns", "column_sums", "normalization", "gradient_finish", "check"];
     let mut computed = BTreeSet::new();
     for (name, text) in files("shaders", &["wgsl", "cu"]) {
         assert!(text.starts_with("//"), "{name} does not open with what it computes");

@@ -7,16 +7,17 @@
 mod judge;
 mod open;
 mod search;
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use libloading::Library;
 
-pub(super) use judge::OLDEST_DRIVER;
 pub(super) use search::Surroundings;
 
 use super::nvrtc::Nvrtc;
@@ -151,7 +152,7 @@ impl Libraries {
     /// how to get it.
     pub(super) fn remarks(&self) -> Vec<String> {
         let others = [&self.cudnn, &self.cublaslt, &self.nvrtc];
-        let found: Vec<String> = others.into_iter().flatten().map(ToString::to_string).collect();
+        let found: Vec<String> = others.into_iter().flatten().map(Found::described).collect();
         let missing = others.into_iter().filter_map(|presence| presence.as_ref().err());
         let reasons: Vec<String> = missing.map(ToString::to_string).collect();
         let tier = match self.tier() {
@@ -257,6 +258,14 @@ impl Part {
             Self::Cudnn => "nvidia-cudnn-cu13",
         };
         format!("install it, such as by \"pip install {package}\", or name its folder in {}", search::USER_FOLDERS)
+    }
+}
+
+impl Found {
+    /// Name and version, and the folder where the system's loader would not have looked.
+    fn described(&self) -> String {
+        let folder = Path::new(&self.place).parent().filter(|folder| !folder.as_os_str().is_empty());
+        folder.map_or_else(|| self.to_string(), |folder| format!("{self} in {}", folder.display()))
     }
 }
 

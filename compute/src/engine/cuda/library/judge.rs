@@ -4,7 +4,7 @@ use super::{Part, Version};
 
 /// Oldest version of CUDA that the driver must support: graphs and the launches of Hopper are as they are now from then
 /// on.
-pub(in crate::engine::cuda) const OLDEST_DRIVER: Version = (12, 0);
+const OLDEST_DRIVER: Version = (12, 0);
 
 /// Driver package that came with [`OLDEST_DRIVER`].
 ///

@@ -76,6 +76,12 @@ impl Machine {
         find(part, &self.surroundings(), driver, &|_, place: &Place| self.open(place))
     }
 
+    /// What is said of the libraries, with paths as they would be on a real machine.
+    fn remarks(&self, libraries: &Libraries) -> Vec<String> {
+        let root = self.folder.path().to_str().unwrap();
+        libraries.remarks().into_iter().map(|remark| remark.replace(root, "")).collect()
+    }
+
     fn libraries(&self) -> Libraries {
         Libraries::find(&self.surroundings(), |_, place| self.open(place))
     }
@@ -194,19 +200,28 @@ fn a_compiler_newer_than_the_driver_is_the_second_choice() {
 /// R24: what is said with each library missing in turn.
 #[test]
 fn each_missing_library_is_named_with_what_is_lost() {
-    let all = Machine::complete((13, 0)).libraries();
-    assert_eq!((all.tier(), all.remarks()), (Tier::Vendor, vec!["cuDNN 9.14, cuBLASLt 13.1, NVRTC 13.0".to_owned()]));
+    let place = "in /usr/local/cuda/lib64";
+    let machine = Machine::complete((13, 0));
+    let all = machine.libraries();
+    let summary = format!("cuDNN 9.14 {place}, cuBLASLt 13.1 {place}, NVRTC 13.0 {place}");
+    assert_eq!((all.tier(), machine.remarks(&all)), (Tier::Vendor, vec![summary]));
     let keys: BTreeSet<String> = all.versions().into_keys().collect();
     assert_eq!(keys, ["cublaslt", "cuda", "cudnn", "nvrtc"].map(str::to_owned).into());
     for (part, tier, expected) in [
-        (Part::Cudnn, Tier::Own, "own kernels only (cuBLASLt 13.1, NVRTC 13.0 found)"),
-        (Part::CublasLt, Tier::Own, "own kernels only (cuDNN 9.14, NVRTC 13.0 found)"),
-        (Part::Nvrtc, Tier::Ahead, "own kernels only, compiled ahead of time (cuDNN 9.14, cuBLASLt 13.1 found)"),
+        (Part::Cudnn, Tier::Own, format!("own kernels only (cuBLASLt 13.1 {place}, NVRTC 13.0 {place} found)")),
+        (Part::CublasLt, Tier::Own, format!("own kernels only (cuDNN 9.14 {place}, NVRTC 13.0 {place} found)")),
+        (
+            Part::Nvrtc,
+            Tier::Ahead,
+            format!("own kernels only, compiled ahead of time (cuDNN 9.14 {place}, cuBLASLt 13.1 {place} found)"),
+        ),
     ] {
-        let libraries = Machine::complete((13, 0)).without(part).libraries();
+        let machine = Machine::complete((13, 0)).without(part);
+        let libraries = machine.libraries();
         assert_eq!(libraries.tier(), tier, "{part:?}");
-        let [summary, reason] = &libraries.remarks()[..] else { panic!("{:?}", libraries.remarks()) };
-        assert_eq!(summary, expected);
+        let remarks = machine.remarks(&libraries);
+        let [summary, reason] = &remarks[..] else { panic!("{remarks:?}") };
+        assert_eq!(*summary, expected);
         for expected in [part.name(), part.purpose(), "was not found in CUDA toolkits (", "pip install nvidia-"] {
             assert!(reason.contains(expected), "{expected:?} in {reason}");
         }

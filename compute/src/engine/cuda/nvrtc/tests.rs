@@ -104,7 +104,7 @@ fn no_option_names_a_path() {
 fn devices_of_two_generations_get_an_image_each() {
     let kept = Mutex::default();
     let compiled = RefCell::new(Vec::new());
-    let mut image = |capability: (u32, u32), version: (u32, u32), file, precision| {
+    let image = |capability: (u32, u32), version: (u32, u32), file, precision| {
         let key = Key { capability, version, file, precision };
         let architectures = [75, 80, 86];
         cached(&kept, key, || {
