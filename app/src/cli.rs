@@ -7,6 +7,7 @@ mod compare;
 mod devices;
 mod export;
 mod files;
+mod kernels;
 mod memory;
 mod models;
 mod output;
@@ -52,6 +53,9 @@ enum Command {
     /// Measure for another process: requests on standard input, events on standard output
     #[command(hide = true)]
     Worker,
+    /// Compile the CUDA kernels ahead of time, by NVRTC
+    #[command(hide = true)]
+    Kernels(kernels::Arguments),
     /// Compute the stored reference answers anew with the CPU engine
     #[command(hide = true)]
     Reference(reference::Arguments),
@@ -99,6 +103,7 @@ fn execute(command: Command) -> anyhow::Result<Outcome> {
             worker::serve_process()?;
             Ok(Outcome::Done)
         }
+        Command::Kernels(arguments) => kernels::execute(&arguments),
         Command::Reference(arguments) => reference::execute(&arguments),
         Command::Schema => output::print(&record::json_schema()).map(|()| Outcome::Done),
     }

@@ -285,6 +285,14 @@ pub fn open(
     }
 }
 
+/// The archive of CUDA kernels that `shaders/ahead_of_time.json.gz` holds, made anew by NVRTC.
+///
+/// # Errors
+/// [`EngineError::NotSupported`] without NVRTC, [`EngineError::Failed`] with its log.
+pub fn compile_ahead_of_time() -> Result<Vec<u8>, EngineError> {
+    cuda::compile_ahead_of_time()
+}
+
 /// An open device.
 pub trait Engine {
     /// The device.

@@ -47,6 +47,17 @@ pub fn listings() -> Vec<Listing> {
     listing::listings()
 }
 
+/// See [`super::compile_ahead_of_time`].
+///
+/// # Errors
+/// As there.
+pub(super) fn compile_ahead_of_time() -> Result<Vec<u8>, EngineError> {
+    let compiler = library::compiler().ok_or_else(|| EngineError::NotSupported {
+        reason: "NVRTC was not found; name its folder in BATCHMARK_LIBRARIES".to_owned(),
+    })?;
+    ahead::make(compiler)
+}
+
 /// Opens the device that is listed under `device_id`, with no more of the libraries than `tier` says.
 ///
 /// # Errors

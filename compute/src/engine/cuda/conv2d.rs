@@ -29,7 +29,9 @@ pub(super) fn forward(step: &Forward, lowering: &Lowering, engine: &CudaEngine) 
         }
         _ => {
             let mut all = mma::forward(step, lowering);
-            all.extend(wgmma::forward(step, lowering));
+            if engine.gpu.compiles() {
+                all.extend(wgmma::forward(step, lowering));
+            }
             all
         }
     };
@@ -59,7 +61,9 @@ pub(super) fn backward_data(
         }
         _ => {
             let mut all = mma::backward_data(step, lowering);
-            all.extend(wgmma::backward_data(step, lowering));
+            if engine.gpu.compiles() {
+                all.extend(wgmma::backward_data(step, lowering));
+            }
             all
         }
     };
@@ -84,7 +88,9 @@ pub(super) fn backward_weight(
         }
         _ => {
             let mut all = mma::backward_weight(step, lowering);
-            all.extend(wgmma::backward_weight(step, lowering));
+            if engine.gpu.compiles() {
+                all.extend(wgmma::backward_weight(step, lowering));
+            }
             all
         }
     };

@@ -61,8 +61,6 @@ pub(super) struct Launch {
 pub(super) enum Command {
     /// A kernel of ours.
     Kernel(Launch),
-    /// Fills with zeros.
-    Zero { place: Place, bytes: u64 },
     /// A plan of cuDNN, with where its tensors lie by their numbers in the graph.
     Cudnn { plan: Arc<ExecutionPlan>, tensors: Vec<(i64, Place)>, workspace: Place },
     /// A product of cuBLASLt.
@@ -160,11 +158,6 @@ impl<'a> Lowering<'a> {
     /// Elements from one position of a view to the next.
     pub(super) fn row(&self, view: &View) -> u32 {
         self.padded(view.buffer_channels)
-    }
-
-    /// Whether two buffers lie in the same memory.
-    pub(super) fn is_same_memory(&self, a: BufferId, b: BufferId) -> bool {
-        self.buffer(a).slot == self.buffer(b).slot
     }
 
     /// # Errors

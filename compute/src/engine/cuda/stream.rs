@@ -84,6 +84,11 @@ impl Gpu {
         Ok(())
     }
 
+    /// Whether kernels are compiled for the device at hand, so that its own instructions can be used.
+    pub(super) fn compiles(&self) -> bool {
+        self.compiler.is_some()
+    }
+
     /// Waits until everything queued is done.
     pub(super) fn wait(&self) -> Result<(), EngineError> {
         self.stream.synchronize().map_err(|error| driver_error("waiting for the device", error))
@@ -171,11 +176,6 @@ impl Gpu {
     ) -> Result<(), EngineError> {
         match command {
             Command::Kernel(launch) => self.launch(launch, addresses, precision),
-            Command::Zero { place, bytes } => {
-                // SAFETY: the place lies in memory that the session holds.
-                unsafe { result::memset_d8_async(addresses.of(*place), 0, *bytes as usize, self.stream.cu_stream()) }
-                    .map_err(|error| driver_error("clearing", error))
-            }
             Command::Cudnn { .. } | Command::Matmul { .. } => {
                 let vendor = self.vendor.as_ref().ok_or_else(|| EngineError::NotSupported {
                     reason: "the vendor's libraries are not open".to_owned(),
