@@ -46,45 +46,28 @@ __device__ __forceinline__ void wait_group(u32 group) {
     asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
 }
 
+template <bool BACKWARD>
 __device__ __forceinline__ void load_filters(const NarrowGemm& g, u32 column0, u32 steps) {
     const u32 chunk = threadIdx.x & 7;
     const u32 memory = shared_address(shared_memory);
-    if (chunk >= 2 * steps) return;
     for (u32 line = threadIdx.x >> 3; line < 9 * 64; line += 48) {
         const u32 tap = line / 64, row = line % 64;
-        copy16(memory + tap * 8192 + row * 128 + ((chunk ^ (row & 7)) << 4),
-               g.filter + ((u64)((column0 + row) * 9 + tap) * g.channels + chunk * 8),
-               column0 + row < g.columns && chunk * 8 < g.channels);
+        const u32 to = memory + tap * 8192 + row * 128 + ((chunk ^ (row & 7)) << 4);
+        if (BACKWARD)
+            copy16(to, g.filter + ((u64)(row * 9 + 8 - tap) * g.columns + column0 + chunk * 8),
+                   row < g.channels && column0 + chunk * 8 < g.columns);
+        else if (chunk < 2 * steps)
+            copy16(to, g.filter + ((u64)((column0 + row) * 9 + tap) * g.channels + chunk * 8),
+                   column0 + row < g.columns && chunk * 8 < g.channels);
     }
 }
 
-// The same for backward data: taps in reverse order and transposed, since an operand whose reduction runs along its
-// rows is the faster one. A warp has 32 channels of the reduction, side by side in the result.
-__device__ __forceinline__ void load_transposed_filters(const NarrowGemm& g, u32 column0) {
-    const u32 lane = threadIdx.x & 31;
-    for (u32 item = threadIdx.x >> 5; item < 9 * 8 * 2; item += 12) {
-        const u32 tap = item / 16, chunk = item % 8, channel = item / 8 % 2 * 32 + lane;
-        uint4 bits = make_uint4(0, 0, 0, 0);
-        if (channel < g.channels && column0 + chunk * 8 < g.columns)
-            bits = *(const uint4*)(g.filter + ((u64)(channel * 9 + 8 - tap) * g.columns + column0 + chunk * 8));
-        const u32 words[4] = {bits.x, bits.y, bits.z, bits.w};
-#pragma unroll
-        for (int e = 0; e < 8; ++e) {
-            u8* row = shared_memory + tap * 8192 + (chunk * 8 + e) * 128;
-            const u32 at = (((channel >> 3) ^ e) << 4) + (channel & 7) * 2;
-            *(u16*)(row + at) = (u16)(words[e / 2] >> (e % 2 * 16));
-        }
-    }
-}
-
-// A third of a patch's rows.
-__device__ __forceinline__ void load_patch(const NarrowGemm& g, u32 tile, u32 patch, u32 steps, u32 third) {
+__device__ __forceinline__ void load_patch(const NarrowGemm& g, u32 tile, u32 patch, u32 steps) {
     const NarrowTile at(g, tile);
     const u32 chunk = threadIdx.x & 7;
     if (chunk >= 2 * steps) return;
     const uint4* image = g.a + ((u64)at.image * (u32)(g.h * g.w) * (u32)g.a_row + chunk);
-    const u32 end = (third + 1) * (PITCH * 6);
-    for (u32 row = third * (PITCH * 6) + ((threadIdx.x & 127) >> 3); row < end; row += 16) {
+    for (u32 row = (threadIdx.x & 127) >> 3; row < PITCH * 18; row += 16) {
         const int h = at.h - 1 + (int)(row / PITCH), w = at.w - 1 + (int)(row % PITCH);
         const bool inside = (u32)h < (u32)g.h && (u32)w < (u32)g.w && chunk * 8 < g.channels;
         copy16(patch + row * 128 + ((chunk ^ (row & 7)) << 4), image + (long long)(h * g.w + w) * g.a_row, inside);
@@ -117,12 +100,8 @@ __device__ __forceinline__ void multiply_narrow(const NarrowGemm& g, const float
         if (bias && column < g.columns) plus[i] = bias[column];
     }
     const u32 first = blockIdx.x * 3 + group, stride = gridDim.x * 3;
-    if (BACKWARD)
-        load_transposed_filters(g, column0);
-    else
-        load_filters(g, column0, steps);
-    if (first < tiles)
-        for (u32 third = 0; third < 3; ++third) load_patch(g, first, patches, steps, third);
+    load_filters<BACKWARD>(g, column0, steps);
+    if (first < tiles) load_patch(g, first, patches, steps);
     commit_copies();
     wait_copies<0>();
     publish_copies();
@@ -130,22 +109,23 @@ __device__ __forceinline__ void multiply_narrow(const NarrowGemm& g, const float
     u32 current = 0;
     for (u32 tile = first; tile < tiles; tile += stride) {
         const u32 patch = patches + current * PATCH_BYTES;
-        wait_copies<0>();
+        if (tile + stride < tiles) load_patch(g, tile + stride, patches + (current ^ 1) * PATCH_BYTES, steps);
+        commit_copies();
+        wait_copies<1>();
         publish_copies();
         wait_group(group);
         float sums[64] = {};
         pin(sums);
         wgmma_fence();
-        for (u32 i = 0; i < 3; ++i) {
+        for (u32 i = 0; i < 3; ++i)
             for (u32 j = 0; j < 3; ++j)
                 for (u32 step = 0; step < steps; ++step) {
-                    const u64 a = operand(filters + (i * 3 + j) * 8192 + step * 32, 16);
-                    wgmma<0, 0>(sums, a, operand(patch + (i * PITCH + j) * 128 + step * 32, 16, PITCH * 128));
+                    const u32 filter = filters + (i * 3 + j) * 8192;
+                    const u64 a = BACKWARD ? operand(filter + step * 2048, 8192) : operand(filter + step * 32, 16);
+                    const u64 b = operand(patch + (i * PITCH + j) * 128 + step * 32, 16, PITCH * 128);
+                    wgmma<BACKWARD ? 1 : 0, 0>(sums, a, b);
                 }
-            wgmma_commit();
-            if (tile + stride < tiles) load_patch(g, tile + stride, patches + (current ^ 1) * PATCH_BYTES, steps, i);
-        }
-        commit_copies();
+        wgmma_commit();
         const NarrowTile at(g, tile);
         u32 positions[8];
 #pragma unroll

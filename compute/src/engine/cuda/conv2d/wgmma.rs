@@ -15,8 +15,8 @@ const ROWS: u32 = 128;
 /// Bytes of one row of a shared operand: a step of the reduction.
 const STEP_BYTES: u32 = 128;
 
-/// Rows below which tiles would be mostly empty; such steps are left to kernels that cut the reduction.
-const MIN_ROWS: u32 = 512;
+/// Positions of the output below which tiles would be mostly empty.
+const MIN_OUTPUTS: u32 = 32;
 
 /// Most taps of a window.
 const MAX_TAPS: u32 = 255;
@@ -170,7 +170,10 @@ impl Sizes {
             pad: window.pad as u32,
         };
         let is_served = lowering.facts.capability == (9, 0) && is_half;
-        (is_served && sizes.outputs() >= MIN_ROWS && sizes.r * sizes.s <= MAX_TAPS).then_some(sizes)
+        // Fully connected layers have few rows and a long reduction: left to kernels that cut it.
+        let is_connected = sizes.p * sizes.q == 1;
+        let is_fit = sizes.outputs() >= MIN_OUTPUTS && sizes.r * sizes.s <= MAX_TAPS;
+        (is_served && !is_connected && is_fit).then_some(sizes)
     }
 
     /// Positions of the output.
