@@ -123,7 +123,8 @@ fn attempt(
     let begun = engine.now_secs();
     let mut session = engine.load(&plan)?;
     record.tuning_ms = Some((checked.load_secs + engine.now_secs() - begun) * 1e3);
-    record.memory.peak_bytes = Some(session.memory().peak_bytes);
+    let memory = session.memory();
+    (record.memory.peak_bytes, record.memory.workspace_bytes) = (Some(memory.peak_bytes), Some(memory.workspace_bytes));
     record.kernels = session.kernels();
     record.notes.extend(session.notes());
     verify::fill(session.as_mut(), &plan, spec.engine)?;

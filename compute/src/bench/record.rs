@@ -246,6 +246,9 @@ pub struct Memory {
     /// What was allocated, padding and workspace included; absent when it was not reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_bytes: Option<u64>,
+    /// What of it is workspace, not the plan's buffers; absent when it was not reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_bytes: Option<u64>,
     /// Free device memory before the run; absent when the device does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free_before_bytes: Option<u64>,

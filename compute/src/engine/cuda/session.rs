@@ -1,7 +1,7 @@
 //! A plan resident on a device: its memory, the chosen commands of its steps, and the running of them as one graph.
 
 use std::sync::PoisonError;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cudarc::driver::{CudaEvent, CudaGraph};
 
@@ -12,7 +12,7 @@ use super::layout::Layout;
 use super::lower::{self, Lowered};
 use super::memory::DeviceMemory;
 use super::stream::{Addresses, Gpu};
-use super::tune;
+use super::tune::Tuner;
 use crate::engine::{EngineError, Memory, Session, StepTime, Timing, step_medians};
 use crate::ops::BufferId;
 use crate::plan::{Pass, Plan};
@@ -22,10 +22,10 @@ use crate::shape::Precision;
 const QUEUE_DEPTH: usize = 256;
 /// What every buffer's address is a multiple of, in bytes.
 const ALIGNMENT: u64 = 256;
-/// Workspace that a step may ask for.
-const WORKSPACE_BUDGET: u64 = 1 << 30;
-/// Seconds after which no more candidates are timed.
-const TUNING_SECONDS: u64 = 20;
+/// Workspaces that a step may ask for: the next, while there is no memory for the one before.
+const WORKSPACE_BUDGETS: [u64; 4] = [1 << 30, 256 << 20, 32 << 20, 0];
+/// Time after which no more candidates are timed.
+const TUNING_TIME: Duration = Duration::from_secs(20);
 
 /// A plan with everything it needs on the device.
 pub(super) struct LoadedPlan<'a> {
@@ -85,28 +85,21 @@ impl<'a> LoadedPlan<'a> {
         let buffers: Vec<u64> = offsets.iter().map(|offset| slots.address() + offset).collect();
 
         let mut lowered = lower::plan(&lowering, engine)?;
-        for Lowered { candidates, .. } in &mut lowered {
-            if candidates.iter().any(|candidate| candidate.workspace_bytes <= WORKSPACE_BUDGET) {
-                candidates.retain(|candidate| candidate.workspace_bytes <= WORKSPACE_BUDGET);
-            }
-        }
         let files = (pick == Pick::Fastest).then_some("check");
         gpu.load(lowered.iter().flat_map(|step| &step.candidates), files, plan.precision)?;
         let tickets = DeviceMemory::zeroed(&gpu.context, 4 * TICKETS as u64, "tickets")?;
-        let all = lowered.iter().flat_map(|step| &step.candidates);
-        let workspace_bytes = all.map(|candidate| candidate.workspace_bytes).max().unwrap_or(0);
-        let workspace = DeviceMemory::zeroed(&gpu.context, workspace_bytes, "workspace")?;
+        let workspace = workspace(gpu, &mut lowered)?;
         let addresses =
             Addresses { buffers: &buffers, workspace: workspace.address(), kept: 0, tickets: tickets.address() };
-        let deadline = tune::deadline(TUNING_SECONDS);
+        let tuner = Tuner { gpu, lowering: &lowering, addresses, deadline: Instant::now() + TUNING_TIME };
         let mut choices = engine.choices.lock().unwrap_or_else(PoisonError::into_inner);
         let mut steps = Vec::new();
-        for Lowered { mut candidates, key, step } in lowered {
+        for mut step in lowered {
             let candidate = match pick {
-                Pick::Fastest => choices.fastest(gpu, candidates, &key, addresses, &lowering, &step, deadline)?,
-                Pick::Quick => candidates.swap_remove(0),
+                Pick::Fastest => tuner.fastest(&mut choices, step)?,
+                Pick::Quick => step.candidates.swap_remove(0),
                 #[cfg(test)]
-                Pick::Nth(n) => candidates.swap_remove(n.min(candidates.len() - 1)),
+                Pick::Nth(n) => step.candidates.swap_remove(n.min(step.candidates.len() - 1)),
             };
             let kept = (candidate.kept_bytes > 0)
                 .then(|| DeviceMemory::zeroed(&gpu.context, candidate.kept_bytes, &candidate.name))
@@ -215,6 +208,24 @@ impl<'a> LoadedPlan<'a> {
             })
             .collect()
     }
+}
+
+/// Workspace for every candidate. Those that ask for more than there is memory for are dropped where others are left.
+fn workspace(gpu: &Gpu, lowered: &mut [Lowered]) -> Result<DeviceMemory, EngineError> {
+    let mut outcome = DeviceMemory::zeroed(&gpu.context, 0, "workspace");
+    for budget in WORKSPACE_BUDGETS {
+        let mut most = 0;
+        for Lowered { candidates, .. } in lowered.iter_mut() {
+            let least = candidates.iter().map(|candidate| candidate.workspace_bytes).min().unwrap_or(0);
+            candidates.retain(|candidate| candidate.workspace_bytes <= budget.max(least));
+            most = candidates.iter().map(|candidate| candidate.workspace_bytes).fold(most, u64::max);
+        }
+        outcome = DeviceMemory::zeroed(&gpu.context, most, "workspace");
+        if !matches!(outcome, Err(EngineError::OutOfMemory { .. })) {
+            break;
+        }
+    }
+    outcome
 }
 
 /// Offset of each buffer and the bytes of all: slots one after the other.

@@ -30,7 +30,14 @@ pub(super) struct Gpu {
     pub(super) facts: Facts,
     compiler: Option<&'static Nvrtc>,
     modules: Mutex<HashMap<(&'static str, Precision), Arc<CudaModule>>>,
-    functions: Mutex<HashMap<(Kernel, Precision), CudaFunction>>,
+    functions: Mutex<HashMap<(Kernel, Precision), Loaded>>,
+}
+
+/// A kernel's function.
+struct Loaded {
+    function: CudaFunction,
+    /// Dynamic shared memory that blocks may have so far.
+    shared_bytes: u32,
 }
 
 /// Where the places of one step's commands are.
@@ -144,8 +151,9 @@ impl Gpu {
     fn function(&self, launch: &Launch, precision: Precision) -> Result<CudaFunction, EngineError> {
         let Kernel { file, entry } = launch.kernel;
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(function) = functions.get(&(launch.kernel, precision)) {
-            return Ok(function.clone());
+        let known = functions.get(&(launch.kernel, precision));
+        if let Some(loaded) = known.filter(|loaded| loaded.shared_bytes >= launch.shared_bytes) {
+            return Ok(loaded.function.clone());
         }
         let modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
         let module = modules.get(&(file, precision)).ok_or_else(|| EngineError::Failed {
@@ -155,6 +163,7 @@ impl Gpu {
         let function = module
             .load_function(entry)
             .map_err(|error| driver_error(&format!("finding {entry} in {file}.cu"), error))?;
+        // An entry point may be launched with more shared memory for one shape than for another.
         if launch.shared_bytes > DEFAULT_SHARED_BYTES {
             function
                 .set_attribute(
@@ -163,7 +172,8 @@ impl Gpu {
                 )
                 .map_err(|error| driver_error(&format!("asking for shared memory of {entry}"), error))?;
         }
-        functions.insert((launch.kernel, precision), function.clone());
+        let shared_bytes = launch.shared_bytes.max(DEFAULT_SHARED_BYTES);
+        functions.insert((launch.kernel, precision), Loaded { function: function.clone(), shared_bytes });
         Ok(function)
     }
 

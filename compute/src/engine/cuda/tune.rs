@@ -1,15 +1,15 @@
 //! Choice among a step's candidates by their time on the device.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::check::{self, Expected};
 use super::error::driver_error;
 use super::launch::{Candidate, Command, Lowering};
+use super::lower::Lowered;
 use super::memory::DeviceMemory;
 use super::stream::{Addresses, Gpu};
 use crate::engine::EngineError;
-use crate::shape::Precision;
 
 /// Repetitions in one timing.
 const REPETITIONS: usize = 5;
@@ -17,7 +17,7 @@ const REPETITIONS: usize = 5;
 const LONG_SECS: f64 = 1e-3;
 /// What took longer when it was compared, and was hopeless, is not timed at all; shorter times hold too much of the host's.
 const TELLING_SECS: f64 = 3e-4;
-/// A candidate this much slower than the best is not timed a second time.
+/// A candidate this much slower than the best is hopeless.
 const HOPELESS: f64 = 1.3;
 
 /// What was learned of candidates so far.
@@ -29,60 +29,57 @@ pub(super) struct Choices {
     pub(super) refused: Vec<String>,
 }
 
-impl Choices {
-    /// The fastest of `candidates`: the known one where `key` was met before, else by timing them until `deadline`,
-    /// after which the first that runs is taken.
+/// A plan whose candidates are timed.
+pub(super) struct Tuner<'a> {
+    pub(super) gpu: &'a Gpu,
+    pub(super) lowering: &'a Lowering<'a>,
+    /// Where the plan's buffers and the workspace are; their contents are lost.
+    pub(super) addresses: Addresses<'a>,
+    /// When tuning must be over: from then on the first candidate that runs is taken.
+    pub(super) deadline: Instant,
+}
+
+/// A candidate with its seconds.
+type Timed = (f64, Candidate);
+
+impl Tuner<'_> {
+    /// The fastest candidate of a step: the known one where a step of its shapes was met before, else by timing all whose
+    /// results are those of the first; the first itself where there is no memory to compare.
     ///
     /// # Errors
     /// When no candidate runs, the error of the last; [`EngineError::DeviceLost`] at once.
-    pub(super) fn fastest(
-        &mut self,
-        gpu: &Gpu,
-        candidates: Vec<Candidate>,
-        key: &str,
-        addresses: Addresses<'_>,
-        lowering: &Lowering,
-        step: &check::Step,
-        deadline: Instant,
-    ) -> Result<Candidate, EngineError> {
-        let precision = lowering.precision();
+    pub(super) fn fastest(&self, choices: &mut Choices, step: Lowered) -> Result<Candidate, EngineError> {
+        let Lowered { mut candidates, key, step } = step;
+        let known = choices.fastest.get(&key);
+        if let Some(at) = candidates.iter().position(|candidate| known == Some(&candidate.name)) {
+            return Ok(candidates.swap_remove(at));
+        }
         if candidates.len() == 1 {
-            return Ok(candidates.into_iter().next().unwrap_or_default());
+            return Ok(candidates.remove(0));
         }
-        if let Some(name) = self.fastest.get(key)
-            && let Some(known) = candidates.iter().find(|candidate| candidate.name == *name)
-        {
-            return Ok(known.clone());
-        }
-        let mut best: Option<(f64, Candidate)> = None;
+        let mut best: Option<Timed> = None;
         let mut failure = None;
-        let mut expected: Option<Expected<'_>> = None;
+        let mut expected = None;
         for candidate in candidates {
-            if best.is_some() && Instant::now() > deadline {
+            if best.is_some() && Instant::now() > self.deadline {
                 break;
             }
-            match &expected {
-                None => expected = Expected::of(&candidate, step, gpu, lowering, addresses).map(Some)?,
-                Some(expected) => match expected.compare(&candidate) {
-                    Ok((error, secs)) if error <= check::tolerance(precision) => {
-                        let slowest = best.as_ref().map_or(f64::INFINITY, |(best, _)| HOPELESS * best);
-                        if secs > slowest.max(TELLING_SECS) {
-                            continue;
-                        }
+            let outcome = match &expected {
+                None => match Expected::of(&candidate, &step, self.gpu, self.lowering, self.addresses) {
+                    Ok(results) => {
+                        expected = Some(results);
+                        self.time(&candidate, None).map(Some)
                     }
-                    Ok((error, _)) => {
-                        self.refused.push(format!("{} is off by {error:.1e} and is not used", candidate.name));
-                        continue;
-                    }
-                    Err(error @ EngineError::DeviceLost { .. }) => return Err(error),
-                    Err(error) => {
-                        failure = Some(error);
-                        continue;
-                    }
+                    // There is memory for the plan, and none to compare in.
+                    Err(EngineError::OutOfMemory { .. }) => return Ok(candidate),
+                    Err(error) => Err(error),
                 },
-            }
-            match time(gpu, &candidate, addresses, precision, best.as_ref().map(|(secs, _)| *secs)) {
-                Ok(secs) if best.as_ref().is_none_or(|(before, _)| secs < *before) => best = Some((secs, candidate)),
+                Some(expected) => self.compare_and_time(expected, &candidate, best.as_ref(), choices),
+            };
+            match outcome {
+                Ok(Some(secs)) if best.as_ref().is_none_or(|(before, _)| secs < *before) => {
+                    best = Some((secs, candidate));
+                }
                 Ok(_) => {}
                 Err(error @ EngineError::DeviceLost { .. }) => return Err(error),
                 Err(error) => failure = Some(error),
@@ -93,49 +90,63 @@ impl Choices {
                 reason: "no kernel computes this step on this device".into(),
             }));
         };
-        if Instant::now() <= deadline {
-            self.fastest.insert(key.to_owned(), candidate.name.clone());
+        if Instant::now() <= self.deadline {
+            choices.fastest.insert(key, candidate.name.clone());
         }
         Ok(candidate)
     }
-}
 
-/// When tuning that begins now must be over.
-pub(super) fn deadline(seconds: u64) -> Instant {
-    Instant::now() + Duration::from_secs(seconds)
-}
-
-/// Seconds of one repetition of a candidate's commands: of a short one as part of a graph, since between commands that
-/// are enqueued one by one the device waits.
-fn time(
-    gpu: &Gpu,
-    candidate: &Candidate,
-    addresses: Addresses<'_>,
-    precision: Precision,
-    best: Option<f64>,
-) -> Result<f64, EngineError> {
-    let kept = DeviceMemory::zeroed(&gpu.context, candidate.kept_bytes, &candidate.name)?;
-    let addresses = Addresses { kept: kept.address(), ..addresses };
-    let enqueue =
-        |commands: &[Command]| commands.iter().try_for_each(|command| gpu.enqueue(command, addresses, precision));
-    enqueue(&candidate.prepare)?;
-    let plain = gpu.seconds(|| enqueue(&candidate.commands))?;
-    if plain > LONG_SECS {
-        return Ok(plain.min(gpu.seconds(|| enqueue(&candidate.commands))?));
+    /// Seconds of a candidate; none where its results are wrong or it is hopeless.
+    fn compare_and_time(
+        &self,
+        expected: &Expected<'_>,
+        candidate: &Candidate,
+        best: Option<&Timed>,
+        choices: &mut Choices,
+    ) -> Result<Option<f64>, EngineError> {
+        let (error, secs) = expected.compare(candidate)?;
+        if error > check::tolerance(self.lowering.precision()) {
+            let remark = format!("{} is off by {error:.1e} and is not used", candidate.name);
+            if !choices.refused.contains(&remark) {
+                choices.refused.push(remark);
+            }
+            return Ok(None);
+        }
+        let slowest = best.map_or(f64::INFINITY, |(best, _)| HOPELESS * best);
+        if secs > slowest.max(TELLING_SECS) {
+            return Ok(None);
+        }
+        self.time(candidate, best).map(Some)
     }
-    let graph = gpu.capture(|| (0..REPETITIONS).try_for_each(|_| enqueue(&candidate.commands)))?;
-    let Some(graph) = graph else { return Ok(0.0) };
-    let mut secs = f64::INFINITY;
-    for round in 0..3 {
-        let launch = || graph.launch().map_err(|error| driver_error(&format!("timing {}", candidate.name), error));
-        let now = gpu.seconds(launch)? / REPETITIONS as f64;
-        // The first launch of a graph also loads it.
-        if round > 0 {
-            secs = secs.min(now);
-            if best.is_some_and(|best| now > HOPELESS * best) {
-                break;
+
+    /// Seconds of one repetition of a candidate's commands: of a short one as part of a graph, since between commands that
+    /// are enqueued one by one the device waits.
+    fn time(&self, candidate: &Candidate, best: Option<&Timed>) -> Result<f64, EngineError> {
+        let gpu = self.gpu;
+        let kept = DeviceMemory::zeroed(&gpu.context, candidate.kept_bytes, &candidate.name)?;
+        let addresses = Addresses { kept: kept.address(), ..self.addresses };
+        let enqueue = |commands: &[Command]| {
+            commands.iter().try_for_each(|command| gpu.enqueue(command, addresses, self.lowering.precision()))
+        };
+        enqueue(&candidate.prepare)?;
+        let plain = gpu.seconds(|| enqueue(&candidate.commands))?;
+        if plain > LONG_SECS {
+            return Ok(plain.min(gpu.seconds(|| enqueue(&candidate.commands))?));
+        }
+        let graph = gpu.capture(|| (0..REPETITIONS).try_for_each(|_| enqueue(&candidate.commands)))?;
+        let Some(graph) = graph else { return Ok(0.0) };
+        let mut secs = f64::INFINITY;
+        for round in 0..3 {
+            let launch = || graph.launch().map_err(|error| driver_error(&format!("timing {}", candidate.name), error));
+            let now = gpu.seconds(launch)? / REPETITIONS as f64;
+            // The first launch of a graph also loads it.
+            if round > 0 {
+                secs = secs.min(now);
+                if best.is_some_and(|(best, _)| now > HOPELESS * best) {
+                    break;
+                }
             }
         }
+        Ok(secs)
     }
-    Ok(secs)
 }
