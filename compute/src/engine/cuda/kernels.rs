@@ -91,12 +91,6 @@ const FILES: &[File] = &[
         text: include_str!("../../../../shaders/conv2d_filter.cu"),
     },
     File {
-        name: "conv2d_stem",
-        precisions: ALL,
-        before: &[],
-        text: include_str!("../../../../shaders/conv2d_stem.cu"),
-    },
-    File {
         name: "conv2d",
         precisions: TENSOR,
         before: &[CONV2D_TILE, CONV2D_GATHER, CONV2D_FINISH],

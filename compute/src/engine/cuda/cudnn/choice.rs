@@ -2,10 +2,8 @@
 
 use std::fmt::Write;
 
-use serde::{Deserialize, Serialize};
-
-/// An engine and its settings: enough to build a plan again without asking the heuristics.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// An engine and its settings: what two proposals are told apart by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::engine::cuda) struct Choice {
     /// The engine's index, which a version of the library gives it for one pattern of operations.
     pub(in crate::engine::cuda) engine: i64,

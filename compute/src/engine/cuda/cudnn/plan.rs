@@ -4,14 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use cudarc::cudnn::sys::{
-    cudnnBackendAttributeName_t as Name, cudnnBackendAttributeType_t as Type, cudnnBackendDescriptorType_t as Kind,
-};
+use cudarc::cudnn::sys::{cudnnBackendAttributeName_t as Name, cudnnBackendDescriptorType_t as Kind};
 
 use super::choice::{Choice, Note};
 use super::descriptor::{Descriptor, Value};
 use super::graph::{Graph, Operation};
-use super::proposal::{Proposal, is_compiled, notes};
+use super::proposal::Proposal;
 use super::{Cudnn, Handle};
 use crate::engine::EngineError;
 use crate::shape::Precision;
@@ -96,9 +94,6 @@ impl Limits {
 pub(in crate::engine::cuda) struct ExecutionPlan {
     /// Engine and settings, such as `"cudnn engine 42 {tile_size=3, stages=4}"`.
     pub(in crate::engine::cuda) name: String,
-    /// By what it can be built again.
-    #[cfg_attr(not(test), expect(dead_code, reason = "a tuning cache that outlives the process stores it"))]
-    pub(in crate::engine::cuda) choice: Choice,
     /// Bytes of workspace that an execution needs.
     pub(in crate::engine::cuda) workspace_bytes: u64,
     /// What the engine states of its arithmetic.
@@ -184,47 +179,6 @@ impl Cudnn {
         plans.into_iter().for_each(|(graph, _, plan)| by_graph[graph].push(plan));
         by_graph.iter_mut().for_each(|plans| plans.truncate(limits.most));
         Ok(by_graph)
-    }
-
-    /// Builds one plan again.
-    ///
-    /// # Errors
-    /// [`EngineError::NotSupported`] when the engine declines, as after a change of the library's version.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for a tuning cache that outlives the process"))]
-    pub(in crate::engine::cuda) fn plan_of(
-        &self,
-        graph: &Graph,
-        choice: &Choice,
-    ) -> Result<Arc<ExecutionPlan>, EngineError> {
-        let graph = graph.build(&self.handle())?;
-        let engine = Descriptor::new(
-            self.api,
-            Kind::CUDNN_BACKEND_ENGINE_DESCRIPTOR,
-            &[
-                (Name::CUDNN_ATTR_ENGINE_OPERATION_GRAPH, Value::Parts(&[graph])),
-                (Name::CUDNN_ATTR_ENGINE_GLOBAL_INDEX, Value::Integers(&[choice.engine])),
-            ],
-        )?;
-        let (notes, is_compiled) = (notes(&engine)?, is_compiled(&engine)?);
-        let knob = |&(kind, value): &(i64, i64)| {
-            Descriptor::new(
-                self.api,
-                Kind::CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR,
-                &[
-                    (Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, Value::Mode(Type::CUDNN_TYPE_KNOB_TYPE, kind as i32)),
-                    (Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, Value::Integers(&[value])),
-                ],
-            )
-        };
-        let knobs = choice.knobs.iter().map(knob).collect::<Result<Vec<_>, _>>()?;
-        let (engine, mut attributes) = ([engine], Vec::new());
-        attributes.push((Name::CUDNN_ATTR_ENGINECFG_ENGINE, Value::Parts(&engine)));
-        if !knobs.is_empty() {
-            attributes.push((Name::CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, Value::Parts(&knobs)));
-        }
-        let config = Descriptor::new(self.api, Kind::CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &attributes)?;
-        let proposal = Proposal { choice: choice.clone(), notes, is_compiled, config };
-        proposal.build_unbounded(&self.handle()).map(Arc::new)
     }
 }
 

@@ -103,7 +103,7 @@ impl Proposal {
         }
     }
 
-    pub(super) fn build_unbounded(&self, handle: &Handle) -> Result<ExecutionPlan, EngineError> {
+    fn build_unbounded(&self, handle: &Handle) -> Result<ExecutionPlan, EngineError> {
         let descriptor = Descriptor::new(
             handle.api,
             Kind::CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
@@ -116,7 +116,6 @@ impl Proposal {
         let workspace_bytes = sizes.first().copied().unwrap_or(0).max(0) as u64;
         Ok(ExecutionPlan {
             name: choice::name(&self.choice, &self.notes),
-            choice: self.choice.clone(),
             workspace_bytes,
             #[cfg(test)]
             notes: self.notes.clone(),
@@ -125,14 +124,14 @@ impl Proposal {
     }
 }
 
-pub(super) fn notes(engine: &Descriptor) -> Result<Vec<Note>, EngineError> {
+fn notes(engine: &Descriptor) -> Result<Vec<Note>, EngineError> {
     let kind = Type::CUDNN_TYPE_NUMERICAL_NOTE;
     let values = engine.modes(Name::CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, kind, MOST_NOTES)?;
     Ok(values.into_iter().map(Note::new).collect())
 }
 
 /// Whether the engine compiles its kernel when a plan is built.
-pub(super) fn is_compiled(engine: &Descriptor) -> Result<bool, EngineError> {
+fn is_compiled(engine: &Descriptor) -> Result<bool, EngineError> {
     /// `CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION`.
     const RUNTIME_COMPILATION: i32 = 0;
     let kind = Type::CUDNN_TYPE_BEHAVIOR_NOTE;
