@@ -113,11 +113,9 @@ impl<'a> Expected<'a> {
         }
         let kept = DeviceMemory::zeroed(&self.gpu.context, candidate.kept_bytes, &candidate.name)?;
         let addresses = Addresses { kept: kept.address(), ..self.addresses };
-        let enqueue = |commands: &[Command]| {
-            commands.iter().try_for_each(|command| self.gpu.enqueue(command, addresses, self.lowering.precision()))
-        };
-        enqueue(&candidate.prepare)?;
-        self.gpu.seconds(|| enqueue(&candidate.commands))
+        let enqueue = |command: &Command| self.gpu.enqueue(command, addresses, self.lowering.precision());
+        candidate.prepare.iter().try_for_each(enqueue)?;
+        self.gpu.seconds(|| candidate.iteration(self.lowering.is_training()).try_for_each(enqueue))
     }
 
     fn launch(&self, entry: &'static str, addresses: &[u64], elements: u64, seed: u32) -> Result<(), EngineError> {

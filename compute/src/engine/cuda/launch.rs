@@ -83,6 +83,11 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
+    /// The commands of one iteration: in training, where parameters change in between, with those that prepare them.
+    pub(super) fn iteration(&self, is_training: bool) -> impl Iterator<Item = &Command> {
+        self.prepare.iter().filter(move |_| is_training).chain(&self.commands)
+    }
+
     /// A candidate of one launch without memory of its own.
     pub(super) fn of(launch: Launch) -> Self {
         Self { name: launch.kernel.entry.to_owned(), commands: vec![Command::Kernel(launch)], ..Self::default() }

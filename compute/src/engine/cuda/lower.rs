@@ -29,6 +29,10 @@ pub(super) fn plan(lowering: &Lowering, engine: &CudaEngine) -> Result<Vec<Lower
     steps()
         .map(|step| {
             let candidates = candidates(step, lowering, engine)?;
+            if candidates.is_empty() {
+                let reason = format!("no kernel computes this {} on this device", step.name());
+                return Err(EngineError::NotSupported { reason });
+            }
             let touched = check::Step { buffers: step.buffers(), outputs: outputs(step) };
             Ok(Lowered { candidates, key: key(step, lowering), step: touched })
         })
@@ -89,9 +93,9 @@ fn views(step: &Step) -> Vec<&View> {
     views
 }
 
-/// The step's description without the numbers of its buffers.
+/// The step's description without the numbers of its buffers. The pass decides how often filters are prepared.
 fn key(step: &Step, lowering: &Lowering) -> String {
-    let text = format!("{} {step:?}", lowering.precision());
+    let text = format!("{} {} {step:?}", lowering.precision(), lowering.plan.pass);
     let mut key = String::with_capacity(text.len());
     let mut rest = text.as_str();
     while let Some(start) = rest.find("BufferId(") {

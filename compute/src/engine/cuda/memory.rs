@@ -33,6 +33,8 @@ impl DeviceMemory {
         // SAFETY: the range was just allocated.
         unsafe { result::memset_d8_sync(address, 0, bytes as usize) }
             .map_err(|error| driver_error(&format!("clearing {what}"), error))?;
+        // The driver clears on a stream of its own, for which the engine's does not wait by itself.
+        context.synchronize().map_err(|error| driver_error(&format!("clearing {what}"), error))?;
         Ok(memory)
     }
 

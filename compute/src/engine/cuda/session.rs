@@ -153,10 +153,7 @@ impl<'a> LoadedPlan<'a> {
     }
 
     fn enqueue_step(&self, chosen: &Chosen) -> Result<(), EngineError> {
-        // In training the parameters are another's to change, so what is made of them is made in every iteration.
-        let prepares = self.pass == Pass::ForwardBackward;
-        let prepare = chosen.candidate.prepare.iter().filter(|_| prepares);
-        self.enqueue(chosen, prepare.chain(&chosen.candidate.commands))
+        self.enqueue(chosen, chosen.candidate.iteration(self.pass == Pass::ForwardBackward))
     }
 
     /// Runs what depends on parameters alone, and captures an iteration.

@@ -125,15 +125,14 @@ impl Tuner<'_> {
         let gpu = self.gpu;
         let kept = DeviceMemory::zeroed(&gpu.context, candidate.kept_bytes, &candidate.name)?;
         let addresses = Addresses { kept: kept.address(), ..self.addresses };
-        let enqueue = |commands: &[Command]| {
-            commands.iter().try_for_each(|command| gpu.enqueue(command, addresses, self.lowering.precision()))
-        };
-        enqueue(&candidate.prepare)?;
-        let plain = gpu.seconds(|| enqueue(&candidate.commands))?;
+        let enqueue = |command: &Command| gpu.enqueue(command, addresses, self.lowering.precision());
+        candidate.prepare.iter().try_for_each(enqueue)?;
+        let iterate = || candidate.iteration(self.lowering.is_training()).try_for_each(enqueue);
+        let plain = gpu.seconds(iterate)?;
         if plain > LONG_SECS {
-            return Ok(plain.min(gpu.seconds(|| enqueue(&candidate.commands))?));
+            return Ok(plain.min(gpu.seconds(iterate)?));
         }
-        let graph = gpu.capture(|| (0..REPETITIONS).try_for_each(|_| enqueue(&candidate.commands)))?;
+        let graph = gpu.capture(|| (0..REPETITIONS).try_for_each(|_| iterate()))?;
         let Some(graph) = graph else { return Ok(0.0) };
         let mut secs = f64::INFINITY;
         for round in 0..3 {

@@ -26,7 +26,7 @@ const CHUNKS: u32 = 8;
 
 /// Candidates of a convolution with its epilogue, but for dropout, and its statistics.
 pub(in crate::engine::cuda) fn forward(step: &Forward, lowering: &Lowering) -> Vec<Candidate> {
-    let Some(sizes) = Sizes::new(&step.x, &step.y, step.window, lowering) else {
+    let Some(sizes) = Sizes::new(&step.x, &step.y, step.window, true, lowering) else {
         return Vec::new();
     };
     let gemm = Gemm {
@@ -85,14 +85,13 @@ pub(in crate::engine::cuda) fn forward(step: &Forward, lowering: &Lowering) -> V
 /// Candidates of a convolution's gradient to its input, with epilogue and up to two reductions.
 pub(in crate::engine::cuda) fn backward_data(step: &BackwardData, lowering: &Lowering) -> Vec<Candidate> {
     let epilogue = &step.epilogue;
-    let Some(sizes) = Sizes::new(&step.dx, &step.dy, step.window, lowering) else {
+    // What a fully connected layer reads as one position has other channels than its reductions.
+    let may_flatten = epilogue.reductions.is_empty() && epilogue.relu_mask.iter().all(View::is_whole);
+    let Some(sizes) = Sizes::new(&step.dx, &step.dy, step.window, may_flatten, lowering) else {
         return Vec::new();
     };
-    // What a fully connected layer reads as one position has other channels than its reductions.
-    let is_flat = sizes.c != lowering.padded(step.dx.shape.c);
     let is_factored = epilogue.reductions.windows(2).all(|pair| pair[0].factor == pair[1].factor);
-    let masks_alike = epilogue.relu_mask.iter().all(View::is_whole);
-    if epilogue.reductions.len() > 2 || !is_factored || is_flat && !(epilogue.reductions.is_empty() && masks_alike) {
+    if epilogue.reductions.len() > 2 || !is_factored {
         return Vec::new();
     }
     let stride = sizes.window.stride as u32;

@@ -56,9 +56,10 @@ impl Tile {
         rows.div_ceil(self.m) * columns.div_ceil(self.n)
     }
 
-    /// Whether a smaller tile would hold all rows or all columns.
+    /// Whether a smaller tile would hold all rows or all columns. Where both are few, 64 rows remain with any columns: not
+    /// every kernel has a tile of 64 x 64.
     pub(super) fn is_too_large(&self, rows: u32, columns: u32) -> bool {
-        self.m > 64 && rows <= 64 || self.n > 64 && columns <= 64
+        self.m > 64 && rows <= 64 || self.n > 64 && columns <= 64 && rows > 64
     }
 
     /// How busy the device is with useful multiplications: a share of its multiprocessors' time.

@@ -10,7 +10,7 @@ struct Tile {
     m: u32,
     n: u32,
     threads: u32,
-    /// Blocks that share a multiprocessor.
+    /// Blocks that share a multiprocessor, where there is shared memory for them.
     blocks: u32,
     entry: &'static str,
     with_bias: &'static str,
@@ -45,7 +45,7 @@ const TILES: [Tile; 3] = [
 
 /// Candidates of a convolution's gradients to its filter and bias.
 pub(in crate::engine::cuda) fn backward_weight(step: &BackwardWeight, lowering: &Lowering) -> Vec<Candidate> {
-    let Some(sizes) = Sizes::new(&step.x, &step.dy, step.window, lowering) else {
+    let Some(sizes) = Sizes::new(&step.x, &step.dy, step.window, true, lowering) else {
         return Vec::new();
     };
     let vector = lowering.vector() as u32;
@@ -62,7 +62,8 @@ pub(in crate::engine::cuda) fn backward_weight(step: &BackwardWeight, lowering: 
             continue;
         }
         let blocks = sizes.k.div_ceil(tile.m) * columns.div_ceil(tile.n);
-        let capacity = lowering.facts.multiprocessors * tile.blocks;
+        let fitting = lowering.facts.shared_bytes / shared_bytes;
+        let capacity = lowering.facts.multiprocessors * tile.blocks.min(fitting);
         let most = (steps / MIN_STEPS).max(1);
         let mut parts: Vec<u32> = [1, 2, 4].iter().map(|waves| (waves * capacity / blocks).clamp(1, most)).collect();
         parts.dedup();

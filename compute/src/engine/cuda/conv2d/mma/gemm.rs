@@ -8,7 +8,7 @@ use crate::engine::cuda::launch::{Kernel, Launch, Lowering, TICKETS};
 pub(super) struct Tile {
     pub(super) m: u32,
     pub(super) n: u32,
-    /// Blocks that share a multiprocessor.
+    /// Blocks that share a multiprocessor, where there is shared memory for them.
     pub(super) blocks: u32,
     pub(super) forward: &'static str,
     pub(super) backward_data: &'static str,
@@ -83,7 +83,8 @@ impl Gemm {
             // Not where half of the tile would be empty.
             .filter(move |tile| (tile.m == 64 || rows > tile.m / 2) && (tile.n == 64 || self.columns > tile.n / 2))
             .flat_map(move |tile| {
-                let capacity = lowering.facts.multiprocessors * tile.blocks;
+                let fitting = lowering.facts.shared_bytes / shared_bytes(tile.m, tile.n);
+                let capacity = lowering.facts.multiprocessors * tile.blocks.min(fitting);
                 splits(self.blocks(tile) * self.classes, depth.div_ceil(CHUNKS), capacity)
                     .into_iter()
                     .map(move |splits| (tile, splits))

@@ -20,9 +20,9 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// A fully connected layer over a whole buffer becomes a window of one position with more channels. None where the
-    /// kernels do not reach.
-    pub(super) fn new(x: &View, y: &View, window: Window, lowering: &Lowering) -> Option<Self> {
+    /// A fully connected layer over a whole buffer becomes a window of one position with more channels, unless something
+    /// else of the input's shape has to be taken by channels (`may_flatten`). None where the kernels do not reach.
+    pub(super) fn new(x: &View, y: &View, window: Window, may_flatten: bool, lowering: &Lowering) -> Option<Self> {
         let mut sizes = Self {
             h: x.shape.h as u32,
             w: x.shape.w as u32,
@@ -33,7 +33,7 @@ impl Sizes {
             n: x.shape.n as u32,
             window,
         };
-        if x.is_whole() && (window.r, window.s) == (x.shape.h, x.shape.w) && window.pad == 0 {
+        if may_flatten && x.is_whole() && (window.r, window.s) == (x.shape.h, x.shape.w) && window.pad == 0 {
             sizes.c *= sizes.h * sizes.w;
             (sizes.h, sizes.w) = (1, 1);
             sizes.window = Window { r: 1, s: 1, stride: 1, pad: 0 };
