@@ -248,8 +248,8 @@ pub(crate) fn step_medians(iterations: &[Vec<f64>]) -> Vec<f64> {
 /// Device memory of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Bytes allocated on the device, padding and workspace included: the peak, since a session allocates when it is
-    /// loaded and never later.
+    /// Bytes that the session holds on the device, padding and workspace included. It allocates when it is loaded and
+    /// never later; while it chooses kernels it may hold more for a moment.
     pub peak_bytes: u64,
     /// Bytes of it that are workspace, not the plan's buffers.
     pub workspace_bytes: u64,

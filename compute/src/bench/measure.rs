@@ -19,7 +19,7 @@ use super::spec::RunSpec;
 use super::statistics::median;
 use super::telemetry::{self, Monitor};
 use super::verify::{self, Checked, VerifyError};
-use crate::engine::{self, Device, Engine, EngineError, EngineKind, Session, fake};
+use crate::engine::{self, Device, Engine, EngineError, EngineKind, Session, Tier, fake};
 use crate::ops::ShapeError;
 use crate::plan::{Pass, Plan, PlanError};
 use crate::shape::Precision;
@@ -31,7 +31,7 @@ pub struct History {
     /// Free memory before the first run, by device.
     free_bytes: BTreeMap<String, u64>,
     /// Ceilings measured so far.
-    ceilings: BTreeMap<(EngineKind, String, Precision), Ceilings>,
+    ceilings: BTreeMap<(EngineKind, Tier, String, Precision), Ceilings>,
 }
 
 /// Why a run has no times.
@@ -177,7 +177,7 @@ fn profile(
         }
     }
     drop(session);
-    let key = (spec.engine, spec.device.clone(), spec.precision);
+    let key = (spec.engine, spec.tier, spec.device.clone(), spec.precision);
     let ceilings = match history.ceilings.get(&key) {
         Some(known) => *known,
         None => Ceilings::measure(engine, spec.precision, timing.clock)?,

@@ -62,7 +62,7 @@ impl<'a> Expected<'a> {
         let mut to = expected.results.address();
         for &id in &step.outputs {
             let from = addresses.of(Place::Buffer { id, offset: 0 });
-            // SAFETY: both ranges are as long as the buffer, and are not freed before the wait below.
+            // SAFETY: both ranges are as long as the buffer; freeing either waits for the copy.
             unsafe {
                 cudarc::driver::result::memcpy_dtod_async(
                     to,
@@ -78,10 +78,9 @@ impl<'a> Expected<'a> {
         Ok(expected)
     }
 
-    /// Largest normalized error of what `candidate` writes, infinite where something is not a number; and the seconds that
-    /// it took, once.
-    pub(super) fn compare(&self, candidate: &Candidate) -> Result<(f64, f64), EngineError> {
-        let secs = self.compute(candidate)?;
+    /// Largest normalized error of what `candidate` writes, infinite where something is not a number.
+    pub(super) fn compare(&self, candidate: &Candidate) -> Result<f64, EngineError> {
+        self.compute(candidate)?;
         let mut expected = self.results.address();
         let mut largest = 0.0_f64;
         for &id in &self.step.outputs {
@@ -97,11 +96,11 @@ impl<'a> Expected<'a> {
             largest = if error.is_finite() { largest.max(error) } else { f64::INFINITY };
             expected += padded(id, self.lowering);
         }
-        Ok((largest, secs))
+        Ok(largest)
     }
 
-    /// Fills the step's buffers, the same each time, and runs a candidate; returns the seconds of its commands.
-    fn compute(&self, candidate: &Candidate) -> Result<f64, EngineError> {
+    /// Fills the step's buffers, the same each time, and runs a candidate.
+    fn compute(&self, candidate: &Candidate) -> Result<(), EngineError> {
         for (&id, seed) in self.step.buffers.iter().zip(1..) {
             let entry = match self.lowering.buffer(id).element {
                 Element::U8 | Element::U32 => continue,
@@ -114,8 +113,8 @@ impl<'a> Expected<'a> {
         let kept = DeviceMemory::zeroed(&self.gpu.context, candidate.kept_bytes, &candidate.name)?;
         let addresses = Addresses { kept: kept.address(), ..self.addresses };
         let enqueue = |command: &Command| self.gpu.enqueue(command, addresses, self.lowering.precision());
-        candidate.prepare.iter().try_for_each(enqueue)?;
-        self.gpu.seconds(|| candidate.iteration(self.lowering.is_training()).try_for_each(enqueue))
+        candidate.prepare.iter().chain(&candidate.commands).try_for_each(enqueue)?;
+        self.gpu.wait()
     }
 
     fn launch(&self, entry: &'static str, addresses: &[u64], elements: u64, seed: u32) -> Result<(), EngineError> {

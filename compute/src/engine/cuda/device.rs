@@ -39,6 +39,8 @@ pub(super) fn open(id: &str, tier: Tier) -> Result<CudaEngine, EngineError> {
     let available = library::load();
     let tier = tier.max(available.tier());
     let compiler = if tier == Tier::Ahead { None } else { library::compiler() };
+    // NVRTC was found, and does not work.
+    let tier = if compiler.is_none() { Tier::Ahead } else { tier };
     let mut gpu = Gpu::new(context, facts, compiler)?;
     let mut notes = notes(tier, available.tier());
     let tier = match tier {

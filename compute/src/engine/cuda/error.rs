@@ -20,7 +20,9 @@ pub(super) fn driver_error(what: &str, error: DriverError) -> EngineError {
         | CUresult::CUDA_ERROR_INVALID_PC
         | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
         | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED
-        | CUresult::CUDA_ERROR_DEINITIALIZED => EngineError::DeviceLost { reason: format!("{what}: {reason}") },
+        | CUresult::CUDA_ERROR_DEINITIALIZED
+        | CUresult::CUDA_ERROR_ASSERT
+        | CUresult::CUDA_ERROR_UNKNOWN => EngineError::DeviceLost { reason: format!("{what}: {reason}") },
         CUresult::CUDA_ERROR_OUT_OF_MEMORY => EngineError::OutOfMemory { requested_bytes: 0, what: what.to_owned() },
         _ => EngineError::Failed { what: what.to_owned(), reason },
     }

@@ -166,8 +166,18 @@ impl<'a> Lowering<'a> {
     }
 
     /// # Errors
-    /// [`EngineError::NotSupported`] for a view that does not begin, or ends within its buffer, at 16 bytes.
+    /// [`EngineError::NotSupported`] for a view that does not begin, or ends within its buffer, at 16 bytes;
+    /// [`EngineError::ExceedsDeviceLimit`] for one of more than 32 GiB.
     pub(super) fn check(&self, view: &View) -> Result<(), EngineError> {
+        let chunks = view.shape.positions() as u64 * u64::from(self.row(view)) / self.vector() as u64;
+        if chunks > MOST_CHUNKS {
+            return Err(EngineError::ExceedsDeviceLimit {
+                what: format!("{:?}", self.buffer(view.buffer).name),
+                needed: 16 * chunks,
+                limit: "bytes of one activation that CUDA kernels address".to_owned(),
+                allowed: 16 * MOST_CHUNKS,
+            });
+        }
         let (first, end, vector) = (view.channel_offset, view.channel_offset + view.shape.c, self.vector());
         if first.is_multiple_of(vector) && (end.is_multiple_of(vector) || end == view.buffer_channels) {
             return Ok(());
@@ -180,6 +190,9 @@ impl<'a> Lowering<'a> {
         })
     }
 }
+
+/// Chunks of 16 bytes of one activation: kernels number them in 32 bits with a sign, and reach a little beyond the end.
+const MOST_CHUNKS: u64 = (1 << 31) - (1 << 24);
 
 /// Elements of a type in 16 bytes.
 pub(super) fn vector(element: Element) -> usize {

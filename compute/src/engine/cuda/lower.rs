@@ -21,33 +21,63 @@ pub(super) struct Lowered {
 ///
 /// # Errors
 /// [`EngineError::NotSupported`] for a slice that no kernel takes, and what libraries report.
-pub(super) fn plan(lowering: &Lowering, engine: &CudaEngine) -> Result<Vec<Lowered>, EngineError> {
+pub(super) fn plan(
+    lowering: &Lowering,
+    engine: &CudaEngine,
+    remarks: &mut Vec<String>,
+) -> Result<Vec<Lowered>, EngineError> {
     let steps = || lowering.plan.steps.iter();
     if let Some(vendor) = engine.gpu.vendor.as_ref().filter(|_| !lowering.is_quick) {
-        vendor.prepare(|| steps().try_for_each(|step| candidates(step, lowering, engine).map(drop)))?;
+        let ask = || steps().try_for_each(|step| candidates(step, lowering, engine, &mut Vec::new()).map(drop));
+        match vendor.prepare(ask) {
+            Err(EngineError::Failed { what, reason }) => {
+                remarks.push(format!("cuDNN's kernels are left out: {what}: {reason}"));
+            }
+            outcome => outcome?,
+        }
     }
     steps()
         .map(|step| {
-            let candidates = candidates(step, lowering, engine)?;
+            let mut candidates = candidates(step, lowering, engine, remarks)?;
             if candidates.is_empty() {
                 let reason = format!("no kernel computes this {} on this device", step.name());
                 return Err(EngineError::NotSupported { reason });
             }
+            tell_apart(&mut candidates);
             let touched = check::Step { buffers: step.buffers(), outputs: outputs(step) };
             Ok(Lowered { candidates, key: key(step, lowering), step: touched })
         })
         .collect()
 }
 
-fn candidates(step: &Step, lowering: &Lowering, engine: &CudaEngine) -> Result<Vec<Candidate>, EngineError> {
+/// Numbers candidates of one name: the choice remembers names, and a library does not state all that tells its own apart.
+fn tell_apart(candidates: &mut [Candidate]) {
+    for at in 1..candidates.len() {
+        let (before, rest) = candidates.split_at_mut(at);
+        let name = rest[0].name.clone();
+        let same = before.iter().filter(|other| other.name == name || other.name.starts_with(&format!("{name} #")));
+        match same.count() {
+            0 => {}
+            n => rest[0].name = format!("{name} #{}", n + 1),
+        }
+    }
+}
+
+/// Candidates of one step. A library that fails costs its candidates and leaves a remark.
+fn candidates(
+    step: &Step,
+    lowering: &Lowering,
+    engine: &CudaEngine,
+    remarks: &mut Vec<String>,
+) -> Result<Vec<Candidate>, EngineError> {
     for view in views(step) {
         lowering.check(view)?;
     }
     Ok(match step {
         Step::Cast(step) => vec![cast::cast(step, lowering)],
-        Step::Conv2dForward(step) => conv2d::forward(step, lowering, engine)?,
-        Step::Conv2dBackwardData(step) => conv2d::backward_data(step, lowering, engine)?,
-        Step::Conv2dBackwardWeight(step) => conv2d::backward_weight(step, lowering, engine)?,
+        Step::Conv2dForward(step) => conv2d::forward(step, lowering, engine, remarks)?,
+        Step::Conv2dBackwardData(step) => conv2d::backward_data(step, lowering, engine, remarks)?,
+        Step::Conv2dBackwardWeight(step) => conv2d::backward_weight(step, lowering, engine, remarks)?,
         Step::BatchNormForward(step) => vec![batch_norm::forward(step, lowering)],
         Step::BatchNormBackward(step) => vec![batch_norm::backward(step, lowering)],
         Step::MaxPoolForward(step) => vec![max_pool::forward(step, lowering)],

@@ -50,12 +50,14 @@ impl DeviceMemory {
     pub(super) fn write(&self, offset: u64, bytes: &[u8], what: &str) -> Result<(), EngineError> {
         assert!(offset + bytes.len() as u64 <= self.bytes, "{what} exceeds its memory");
         self.context.bind_to_thread().map_err(|error| driver_error("binding the context", error))?;
-        // SAFETY: the range lies in this allocation, which lives; the copy is synchronous.
+        // SAFETY: the range lies in this allocation, which lives.
         unsafe { result::memcpy_htod_sync(self.address + offset, bytes) }
-            .map_err(|error| driver_error(&format!("writing {what}"), error))
+            .map_err(|error| driver_error(&format!("writing {what}"), error))?;
+        // The driver may return once it has read the host's memory.
+        self.context.synchronize().map_err(|error| driver_error(&format!("writing {what}"), error))
     }
 
-    /// Copies from the device, after everything queued before.
+    /// Copies from the device; what is to be read must be finished.
     pub(super) fn read(&self, offset: u64, bytes: &mut [u8], what: &str) -> Result<(), EngineError> {
         assert!(offset + bytes.len() as u64 <= self.bytes, "{what} exceeds its memory");
         self.context.bind_to_thread().map_err(|error| driver_error("binding the context", error))?;
@@ -67,7 +69,7 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        // A context that can't be bound any more has given its memory back.
+        // Memory of a context that is lost is given back with it.
         if self.context.bind_to_thread().is_ok() {
             // SAFETY: allocated by `zeroed` and freed here only. After a device fault this reports an error, which is
             // of no use to anyone: the next allocation reports it again.

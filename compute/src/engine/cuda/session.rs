@@ -22,8 +22,10 @@ use crate::shape::Precision;
 const QUEUE_DEPTH: usize = 256;
 /// What every buffer's address is a multiple of, in bytes.
 const ALIGNMENT: u64 = 256;
+/// Bytes of the tickets, which are 32-bit counters.
+const TICKET_BYTES: u64 = 4 * TICKETS as u64;
 /// Workspaces that a step may ask for: the next, while there is no memory for the one before.
-const WORKSPACE_BUDGETS: [u64; 4] = [1 << 30, 256 << 20, 32 << 20, 0];
+const WORKSPACE_BUDGETS: [u64; 5] = [4 << 30, 1 << 30, 256 << 20, 32 << 20, 0];
 /// Time after which no more candidates are timed.
 const TUNING_TIME: Duration = Duration::from_secs(20);
 
@@ -80,42 +82,25 @@ impl<'a> LoadedPlan<'a> {
         let layouts: Vec<Layout> = plan.buffers.iter().map(layout).collect();
         let (offsets, slot_bytes) = arrange(plan, &layouts);
         engine.check_free(slot_bytes)?;
+        let place = |slots: &DeviceMemory| offsets.iter().map(|offset| slots.address() + offset).collect::<Vec<u64>>();
         // Memory first: whether it fits is known in a moment, compiling takes longer.
         let slots = DeviceMemory::zeroed(&gpu.context, slot_bytes, "the plan's buffers")?;
-        let buffers: Vec<u64> = offsets.iter().map(|offset| slots.address() + offset).collect();
-
-        let mut lowered = lower::plan(&lowering, engine)?;
-        let files = (pick == Pick::Fastest).then_some("check");
-        gpu.load(lowered.iter().flat_map(|step| &step.candidates), files, plan.precision)?;
-        let tickets = DeviceMemory::zeroed(&gpu.context, 4 * TICKETS as u64, "tickets")?;
-        let workspace = workspace(gpu, &mut lowered)?;
-        let addresses =
-            Addresses { buffers: &buffers, workspace: workspace.address(), kept: 0, tickets: tickets.address() };
-        let tuner = Tuner { gpu, lowering: &lowering, addresses, deadline: Instant::now() + TUNING_TIME };
-        let mut choices = engine.choices.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut steps = Vec::new();
-        for mut step in lowered {
-            let candidate = match pick {
-                Pick::Fastest => tuner.fastest(&mut choices, step)?,
-                Pick::Quick => step.candidates.swap_remove(0),
-                #[cfg(test)]
-                Pick::Nth(n) => step.candidates.swap_remove(n.min(step.candidates.len() - 1)),
-            };
+        let (candidates, remarks) = choose(engine, &lowering, &place(&slots), pick)?;
+        // What the choice left in the buffers must not look like results.
+        drop(slots);
+        let slots = DeviceMemory::zeroed(&gpu.context, slot_bytes, "the plan's buffers")?;
+        let workspace_bytes = candidates.iter().map(|candidate| candidate.workspace_bytes).max().unwrap_or(0);
+        let workspace = DeviceMemory::zeroed(&gpu.context, workspace_bytes, "workspace")?;
+        let tickets = DeviceMemory::zeroed(&gpu.context, TICKET_BYTES, "tickets")?;
+        let keep = |candidate: Candidate| {
             let kept = (candidate.kept_bytes > 0)
                 .then(|| DeviceMemory::zeroed(&gpu.context, candidate.kept_bytes, &candidate.name))
                 .transpose()?;
-            steps.push(Chosen { candidate, kept });
-        }
-        let mut notes = engine.notes.clone();
-        notes.append(&mut choices.refused);
-        drop(choices);
-        // Tuning ran over buffers in any order; what it left must not look like results.
-        drop(workspace);
-        drop(slots);
-        let slots = DeviceMemory::zeroed(&gpu.context, slot_bytes, "the plan's buffers")?;
-        let buffers = offsets.iter().map(|offset| slots.address() + offset).collect();
-        let workspace_bytes = steps.iter().map(|step| step.candidate.workspace_bytes).max().unwrap_or(0);
-        let workspace = DeviceMemory::zeroed(&gpu.context, workspace_bytes, "workspace")?;
+            Ok(Chosen { candidate, kept })
+        };
+        let steps = candidates.into_iter().map(keep).collect::<Result<Vec<_>, EngineError>>()?;
+        let buffers = place(&slots);
+        let notes = engine.notes.iter().cloned().chain(remarks).collect();
         Ok(Self {
             iteration: None,
             engine,
@@ -207,7 +192,36 @@ impl<'a> LoadedPlan<'a> {
     }
 }
 
-/// Workspace for every candidate. Those that ask for more than there is memory for are dropped where others are left.
+/// The candidate of every step, and what is to be said of the choice. What it allocates is free again afterwards.
+fn choose(
+    engine: &CudaEngine,
+    lowering: &Lowering,
+    buffers: &[u64],
+    pick: Pick,
+) -> Result<(Vec<Candidate>, Vec<String>), EngineError> {
+    let gpu = &engine.gpu;
+    let mut choices = engine.choices.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut lowered = lower::plan(lowering, engine, &mut choices.remarks)?;
+    let files = (pick == Pick::Fastest).then_some("check");
+    gpu.load(lowered.iter().flat_map(|step| &step.candidates), files, lowering.precision())?;
+    let tickets = DeviceMemory::zeroed(&gpu.context, TICKET_BYTES, "tickets")?;
+    let workspace = workspace(gpu, &mut lowered)?;
+    let addresses = Addresses { buffers, workspace: workspace.address(), kept: 0, tickets: tickets.address() };
+    let tuner = Tuner { gpu, lowering, addresses, deadline: Instant::now() + TUNING_TIME };
+    let mut candidates = Vec::with_capacity(lowered.len());
+    for mut step in lowered {
+        candidates.push(match pick {
+            Pick::Fastest => tuner.fastest(&mut choices, step)?,
+            Pick::Quick => step.candidates.swap_remove(0),
+            #[cfg(test)]
+            Pick::Nth(n) => step.candidates.swap_remove(n.min(step.candidates.len() - 1)),
+        });
+    }
+    Ok((candidates, std::mem::take(&mut choices.remarks)))
+}
+
+/// Workspace for every candidate. Those that ask for more than the first budget that there is memory for are dropped, where
+/// others are left.
 fn workspace(gpu: &Gpu, lowered: &mut [Lowered]) -> Result<DeviceMemory, EngineError> {
     let mut outcome = DeviceMemory::zeroed(&gpu.context, 0, "workspace");
     for budget in WORKSPACE_BUDGETS {

@@ -1,6 +1,6 @@
 //! What the tests on a device share. Without one they are skipped, unless `BATCHMARK_REQUIRE_CUDA` is `1`.
 
-mod steps;
+pub(super) mod steps;
 
 use super::device::{self, CudaEngine};
 use super::launch::Lowering;
@@ -55,7 +55,7 @@ fn each_candidate(engine: &CudaEngine, sketch: &Sketch, outputs: &[BufferId], na
         .map(|values| values.into_iter().map(f64::from).collect())
         .collect();
     let lowering = Lowering { plan, facts: engine.gpu.facts, is_quick: false };
-    let lowered = lower::plan(&lowering, engine).unwrap();
+    let lowered = lower::plan(&lowering, engine, &mut Vec::new()).unwrap();
     let most = lowered.iter().map(|step| step.candidates.len()).max().unwrap();
     drop(lowered);
     for n in 0..most {

@@ -13,9 +13,9 @@ use crate::engine::EngineError;
 
 /// Repetitions in one timing.
 const REPETITIONS: usize = 5;
-/// What takes longer is timed by itself.
+/// What takes longer is not repeated.
 const LONG_SECS: f64 = 1e-3;
-/// What took longer when it was compared, and was hopeless, is not timed at all; shorter times hold too much of the host's.
+/// What takes longer outside of a graph, and is hopeless, is not timed in one; shorter times hold too much of the host's.
 const TELLING_SECS: f64 = 3e-4;
 /// A candidate this much slower than the best is hopeless.
 const HOPELESS: f64 = 1.3;
@@ -25,8 +25,17 @@ const HOPELESS: f64 = 1.3;
 pub(super) struct Choices {
     /// Name of the fastest, by the step's shapes.
     fastest: HashMap<String, String>,
-    /// Candidates whose results were not those of the others.
-    pub(super) refused: Vec<String>,
+    /// What is to be said of the choice.
+    pub(super) remarks: Vec<String>,
+}
+
+impl Choices {
+    /// Remembers what is to be said, once.
+    fn remark(&mut self, remark: &str) {
+        if !self.remarks.iter().any(|other| other == remark) {
+            self.remarks.push(remark.to_owned());
+        }
+    }
 }
 
 /// A plan whose candidates are timed.
@@ -62,6 +71,8 @@ impl Tuner<'_> {
         let mut expected = None;
         for candidate in candidates {
             if best.is_some() && Instant::now() > self.deadline {
+                choices
+                    .remark("tuning ended by its time bound: some convolutions are computed by the first kernel timed");
                 break;
             }
             let outcome = match &expected {
@@ -71,10 +82,15 @@ impl Tuner<'_> {
                         self.time(&candidate, None).map(Some)
                     }
                     // There is memory for the plan, and none to compare in.
-                    Err(EngineError::OutOfMemory { .. }) => return Ok(candidate),
+                    Err(EngineError::OutOfMemory { .. }) => {
+                        choices.remark(
+                            "no memory was left to tune in: some convolutions are computed by an untimed kernel",
+                        );
+                        return Ok(candidate);
+                    }
                     Err(error) => Err(error),
                 },
-                Some(expected) => self.compare_and_time(expected, &candidate, best.as_ref(), choices),
+                Some(expected) => self.compare_and_time(expected, &candidate, best.as_ref(), choices, &step),
             };
             match outcome {
                 Ok(Some(secs)) if best.as_ref().is_none_or(|(before, _)| secs < *before) => {
@@ -96,24 +112,19 @@ impl Tuner<'_> {
         Ok(candidate)
     }
 
-    /// Seconds of a candidate; none where its results are wrong or it is hopeless.
+    /// Seconds of a candidate; none where its results are wrong.
     fn compare_and_time(
         &self,
         expected: &Expected<'_>,
         candidate: &Candidate,
         best: Option<&Timed>,
         choices: &mut Choices,
+        step: &check::Step,
     ) -> Result<Option<f64>, EngineError> {
-        let (error, secs) = expected.compare(candidate)?;
+        let error = expected.compare(candidate)?;
         if error > check::tolerance(self.lowering.precision()) {
-            let remark = format!("{} is off by {error:.1e} and is not used", candidate.name);
-            if !choices.refused.contains(&remark) {
-                choices.refused.push(remark);
-            }
-            return Ok(None);
-        }
-        let slowest = best.map_or(f64::INFINITY, |(best, _)| HOPELESS * best);
-        if secs > slowest.max(TELLING_SECS) {
+            let of = step.outputs.first().map_or("", |&id| self.lowering.buffer(id).name.as_str());
+            choices.remark(&format!("{} is off by {error:.1e} for {of:?} and is not used there", candidate.name));
             return Ok(None);
         }
         self.time(candidate, best).map(Some)
@@ -128,16 +139,19 @@ impl Tuner<'_> {
         let enqueue = |command: &Command| gpu.enqueue(command, addresses, self.lowering.precision());
         candidate.prepare.iter().try_for_each(enqueue)?;
         let iterate = || candidate.iteration(self.lowering.is_training()).try_for_each(enqueue);
+        // It ran before, when it was compared: nothing is loaded at this launch.
         let plain = gpu.seconds(iterate)?;
-        if plain > LONG_SECS {
-            return Ok(plain.min(gpu.seconds(iterate)?));
+        let slowest = best.map_or(f64::INFINITY, |(best, _)| HOPELESS * best);
+        if plain > slowest.max(TELLING_SECS) {
+            return Ok(plain);
         }
-        let graph = gpu.capture(|| (0..REPETITIONS).try_for_each(|_| iterate()))?;
+        let repetitions = if plain > LONG_SECS { 1 } else { REPETITIONS };
+        let graph = gpu.capture(|| (0..repetitions).try_for_each(|_| iterate()))?;
         let Some(graph) = graph else { return Ok(0.0) };
         let mut secs = f64::INFINITY;
         for round in 0..3 {
             let launch = || graph.launch().map_err(|error| driver_error(&format!("timing {}", candidate.name), error));
-            let now = gpu.seconds(launch)? / REPETITIONS as f64;
+            let now = gpu.seconds(launch)? / repetitions as f64;
             // The first launch of a graph also loads it.
             if round > 0 {
                 secs = secs.min(now);

@@ -19,11 +19,12 @@ type Matmuls = Vec<Arc<Matmul>>;
 /// The vendor's libraries.
 #[derive(Debug)]
 pub(super) struct Vendor {
+    // Plans go before the handles that they were made with.
+    plans: Mutex<Known>,
+    matmuls: Mutex<Vec<(Product, Matmuls)>>,
     cudnn: Cudnn,
     cublaslt: CublasLt,
     stream: Stream,
-    plans: Mutex<Known>,
-    matmuls: Mutex<Vec<(Product, Matmuls)>>,
 }
 
 /// Plans built so far.
@@ -73,6 +74,11 @@ impl Vendor {
         assert!(gathered.iter().all(|(_, p)| *p == precision), "graphs of one plan");
         let graphs: Vec<_> = gathered.into_iter().map(|(graph, _)| graph).collect();
         self.build(&graphs, precision)
+    }
+
+    /// Whether graphs are only gathered, and every list of plans is empty meanwhile.
+    pub(super) fn is_gathering(&self) -> bool {
+        self.known().gathered.is_some()
     }
 
     /// Plans for a graph in the order of cuDNN's heuristics, built at the first call.

@@ -39,7 +39,7 @@ pub(in crate::engine::cuda) fn forward(step: &Forward, lowering: &Lowering) -> V
         rows_width: sizes.q,
         classes: 1,
     };
-    gemm.choices(&sizes, lowering)
+    gemm.choices(&sizes, lowering, |tile| tile.blocks)
         .map(|(tile, splits)| {
             let partial_bytes = gemm.partial_bytes(tile, splits);
             let partials = Place::Workspace { offset: 0 };
@@ -106,7 +106,7 @@ pub(in crate::engine::cuda) fn backward_data(step: &BackwardData, lowering: &Low
         classes: stride * stride,
     };
     let row = |view: &View| sizes.row(view, sizes.c, lowering);
-    gemm.choices(&sizes, lowering)
+    gemm.choices(&sizes, lowering, |tile| tile.backward_data_blocks)
         .map(|(tile, splits)| {
             let partial_bytes = gemm.partial_bytes(tile, splits);
             let sums = Place::Workspace { offset: partial_bytes };

@@ -1,5 +1,4 @@
-//! Candidates of the vendor's libraries: every plan of cuDNN for a step, and every product of cuBLASLt where the step is
-//! one, with kernels of ours around them for what the libraries leave.
+//! Candidates of the vendor's libraries: plans of cuDNN for a step, and products of cuBLASLt where the step is one, with kernels of ours around them for what the libraries leave.
 
 mod launches;
 mod product;
@@ -57,7 +56,7 @@ pub(super) fn forward(step: &Forward, lowering: &Lowering, engine: &CudaEngine) 
             candidates.push(candidate);
         }
     }
-    if candidates.is_empty() {
+    if candidates.is_empty() && !vendor.is_gathering() {
         let sums = Convolution { y: convolution.y.packed(), ..convolution };
         let operation = Operation::Forward { bias: None, summand: None, relu: false };
         let acc = Place::Workspace { offset: 0 };

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use libloading::Library;
 
 use crate::engine::EngineError;
+use crate::engine::cuda::library;
 
 type Status = c_int;
 type Raw = *mut c_void;
@@ -68,7 +69,6 @@ pub(super) struct Api {
     pub(super) get_setting: unsafe extern "C" fn(*const u64, c_int, Raw, usize, *mut usize) -> Status,
     pub(super) matmul: Matmul,
     status_string: unsafe extern "C" fn(Status) -> *const c_char,
-    _library: Library,
 }
 
 impl fmt::Debug for Api {
@@ -77,10 +77,6 @@ impl fmt::Debug for Api {
     }
 }
 
-/// Names of the library as the loader knows it, newest first.
-const NAMES: [&str; 2] =
-    if cfg!(windows) { ["cublasLt64_13.dll", "cublasLt64_12.dll"] } else { ["libcublasLt.so.13", "libcublasLt.so.12"] };
-
 impl Api {
     /// The functions, looked up once.
     ///
@@ -88,16 +84,14 @@ impl Api {
     /// [`EngineError::NotSupported`] where the library or one of its functions is missing.
     pub(super) fn get() -> Result<&'static Self, EngineError> {
         static API: OnceLock<Result<Api, String>> = OnceLock::new();
-        let api = API.get_or_init(|| {
-            let first = Self::load(NAMES[0]);
-            first.or_else(|_| Self::load(NAMES[1])).map_err(|error| error.to_string())
+        let api = API.get_or_init(|| match &library::load().cublaslt {
+            Ok(found) => Self::load(found.library).map_err(|error| error.to_string()),
+            Err(missing) => Err(missing.to_string()),
         });
         api.as_ref().map_err(|reason| EngineError::NotSupported { reason: format!("cuBLASLt can't be used: {reason}") })
     }
 
-    fn load(name: &str) -> Result<Self, libloading::Error> {
-        // SAFETY: the library's initializers do nothing but set up its own state.
-        let library = unsafe { Library::new(name) }?;
+    fn load(library: &'static Library) -> Result<Self, libloading::Error> {
         // SAFETY: each function is named with the signature of its declaration in cublasLt.h, which versions 12 and 13
         // share.
         unsafe {
@@ -116,7 +110,6 @@ impl Api {
                 get_setting: *library.get(b"cublasLtMatmulAlgoConfigGetAttribute\0")?,
                 matmul: *library.get(b"cublasLtMatmul\0")?,
                 status_string: *library.get(b"cublasLtGetStatusString\0")?,
-                _library: library,
             })
         }
     }

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use libloading::Library;
 
 use crate::engine::EngineError;
+use crate::engine::cuda::library;
 
 type Status = c_int;
 type Raw = *mut c_void;
@@ -28,7 +29,6 @@ pub(super) struct Api {
     pub(super) execute: unsafe extern "C" fn(Raw, Raw, Raw) -> Status,
     error_string: unsafe extern "C" fn(Status) -> *const c_char,
     last_error: unsafe extern "C" fn(*mut c_char, usize),
-    _library: Library,
 }
 
 impl fmt::Debug for Api {
@@ -37,9 +37,6 @@ impl fmt::Debug for Api {
     }
 }
 
-/// Name of the library as the loader knows it.
-const NAME: &str = if cfg!(windows) { "cudnn64_9.dll" } else { "libcudnn.so.9" };
-
 impl Api {
     /// The functions, looked up once.
     ///
@@ -47,13 +44,14 @@ impl Api {
     /// [`EngineError::NotSupported`] where the library or one of its functions is missing.
     pub(super) fn get() -> Result<&'static Self, EngineError> {
         static API: OnceLock<Result<Api, String>> = OnceLock::new();
-        let api = API.get_or_init(|| Self::load().map_err(|error| error.to_string()));
+        let api = API.get_or_init(|| match &library::load().cudnn {
+            Ok(found) => Self::load(found.library).map_err(|error| error.to_string()),
+            Err(missing) => Err(missing.to_string()),
+        });
         api.as_ref().map_err(|reason| EngineError::NotSupported { reason: format!("cuDNN 9 can't be used: {reason}") })
     }
 
-    fn load() -> Result<Self, libloading::Error> {
-        // SAFETY: the library's initializers do nothing but set up its own state.
-        let library = unsafe { Library::new(NAME) }?;
+    fn load(library: &'static Library) -> Result<Self, libloading::Error> {
         // SAFETY: each function is named with the signature of its declaration in cudnn_graph.h, version 9.
         unsafe {
             Ok(Self {
@@ -69,7 +67,6 @@ impl Api {
                 execute: *library.get(b"cudnnBackendExecute\0")?,
                 error_string: *library.get(b"cudnnGetErrorString\0")?,
                 last_error: *library.get(b"cudnnGetLastErrorString\0")?,
-                _library: library,
             })
         }
     }

@@ -11,19 +11,25 @@ use crate::shape::{Element, FilterShape, Precision, Shape};
 
 /// A convolution: minibatch, channels, map, outputs, window, stride, padding.
 #[derive(Clone, Copy, Debug)]
-struct Geometry {
-    x: Shape,
+pub(in crate::engine::cuda) struct Geometry {
+    pub(in crate::engine::cuda) x: Shape,
     k: usize,
-    window: Window,
+    pub(in crate::engine::cuda) window: Window,
 }
 
-const fn geometry(x: [usize; 4], k: usize, r: usize, stride: usize, pad: usize) -> Geometry {
+pub(in crate::engine::cuda) const fn geometry(
+    x: [usize; 4],
+    k: usize,
+    r: usize,
+    stride: usize,
+    pad: usize,
+) -> Geometry {
     let [n, c, h, w] = x;
     Geometry { x: Shape::new(n, c, h, w), k, window: Window { r, s: r, stride, pad } }
 }
 
 /// Odd sizes, all windows and strides of the suite, channels that are padded, more than one tile in every direction.
-const GEOMETRIES: [Geometry; 14] = [
+pub(in crate::engine::cuda) const GEOMETRIES: [Geometry; 14] = [
     geometry([1, 3, 5, 7], 5, 3, 1, 1),
     geometry([2, 3, 23, 19], 64, 7, 2, 3),
     geometry([1, 3, 35, 39], 96, 11, 4, 2),
@@ -42,12 +48,12 @@ const GEOMETRIES: [Geometry; 14] = [
 ];
 
 impl Geometry {
-    fn y(&self) -> Shape {
+    pub(in crate::engine::cuda) fn y(&self) -> Shape {
         let side = |map| conv2d::window_count(map, self.window.r, self.window.stride, self.window.pad).unwrap();
         Shape::new(self.x.n, self.k, side(self.x.h), side(self.x.w))
     }
 
-    fn filter(&self) -> FilterShape {
+    pub(in crate::engine::cuda) fn filter(&self) -> FilterShape {
         FilterShape { k: self.k, c: self.x.c, r: self.window.r, s: self.window.s }
     }
 }

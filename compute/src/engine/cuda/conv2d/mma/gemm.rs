@@ -10,6 +10,8 @@ pub(super) struct Tile {
     pub(super) n: u32,
     /// Blocks that share a multiprocessor, where there is shared memory for them.
     pub(super) blocks: u32,
+    /// The same for backward data, whose kernel takes more registers.
+    pub(super) backward_data_blocks: u32,
     pub(super) forward: &'static str,
     pub(super) backward_data: &'static str,
 }
@@ -19,11 +21,26 @@ const TILES: [Tile; 3] = [
         m: 128,
         n: 128,
         blocks: 2,
+        backward_data_blocks: 2,
         forward: "conv2d_forward_128x128",
         backward_data: "conv2d_backward_data_128x128",
     },
-    Tile { m: 128, n: 64, blocks: 3, forward: "conv2d_forward_128x64", backward_data: "conv2d_backward_data_128x64" },
-    Tile { m: 64, n: 64, blocks: 4, forward: "conv2d_forward_64x64", backward_data: "conv2d_backward_data_64x64" },
+    Tile {
+        m: 128,
+        n: 64,
+        blocks: 3,
+        backward_data_blocks: 3,
+        forward: "conv2d_forward_128x64",
+        backward_data: "conv2d_backward_data_128x64",
+    },
+    Tile {
+        m: 64,
+        n: 64,
+        blocks: 4,
+        backward_data_blocks: 3,
+        forward: "conv2d_forward_64x64",
+        backward_data: "conv2d_backward_data_64x64",
+    },
 ];
 
 /// One GEMM that forward and backward data share: gathered map, result, and the launch's shape.
@@ -69,11 +86,12 @@ impl Gemm {
         words
     }
 
-    /// Tiles that the device holds, each with its numbers of parts.
+    /// Tiles that the device holds, each with its numbers of parts. `blocks`: those of a tile that share a multiprocessor.
     pub(super) fn choices<'a>(
         &'a self,
         sizes: &'a Sizes,
         lowering: &'a Lowering,
+        blocks: fn(&Tile) -> u32,
     ) -> impl Iterator<Item = (&'static Tile, u32)> + 'a {
         let rows = self.rows();
         let depth = sizes.taps() * self.gathered[3] / lowering.vector() as u32;
@@ -84,7 +102,7 @@ impl Gemm {
             .filter(move |tile| (tile.m == 64 || rows > tile.m / 2) && (tile.n == 64 || self.columns > tile.n / 2))
             .flat_map(move |tile| {
                 let fitting = lowering.facts.shared_bytes / shared_bytes(tile.m, tile.n);
-                let capacity = lowering.facts.multiprocessors * tile.blocks.min(fitting);
+                let capacity = lowering.facts.multiprocessors * blocks(tile).min(fitting);
                 splits(self.blocks(tile) * self.classes, depth.div_ceil(CHUNKS), capacity)
                     .into_iter()
                     .map(move |splits| (tile, splits))
