@@ -233,7 +233,7 @@ impl Supervisor<'_> {
             match child.hear(deadline.min(Instant::now() + CANCEL_INTERVAL)) {
                 // A record that has come counts, also when the user cancels in the same moment.
                 Heard::Event(Event::Finished { record, device }) => {
-                    self.keep(child, spec, record.status);
+                    self.keep(child, spec, &record);
                     return Update::Finished { index, record, device };
                 }
                 _ if cancelled => {
@@ -294,9 +294,9 @@ impl Supervisor<'_> {
     }
 
     /// Keeps a worker for the next run unless the outcome leaves doubts about its device.
-    fn keep(&mut self, child: Child, spec: &RunSpec, status: Status) {
+    fn keep(&mut self, child: Child, spec: &RunSpec, record: &Record) {
         self.child = Some((child, spec.clone()));
-        if !matches!(status, Status::Ok | Status::NotSupported | Status::Incorrect) {
+        if leaves_doubts(spec, record) {
             self.dismiss(false);
         }
     }
@@ -306,6 +306,12 @@ impl Supervisor<'_> {
             child.end(in_peace, self.limits.exit);
         }
     }
+}
+
+/// Whether a worker's device may be unusable after a run: after a failure, also of a profile alone.
+fn leaves_doubts(spec: &RunSpec, record: &Record) -> bool {
+    let is_good = matches!(record.status, Status::Ok | Status::NotSupported | Status::Incorrect);
+    !is_good || spec.profile && record.status == Status::Ok && record.profile.is_none()
 }
 
 /// Why an event can't come from a worker of this program.
@@ -329,4 +335,36 @@ fn update(index: usize, event: Event) -> Option<Update> {
 
 fn finished(index: usize, spec: &RunSpec, status: Status, reason: String) -> Update {
     Update::Finished { index, record: Box::new(spec.record(status, Some(reason))), device: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Tier;
+    use crate::models::Model;
+    use crate::plan::Pass;
+    use crate::shape::Precision;
+
+    /// A device that was lost while a profile was taken is not given to the next run.
+    #[test]
+    fn a_worker_whose_profile_failed_is_replaced() {
+        let mut spec = RunSpec {
+            model: Model::Alexnet,
+            pass: Pass::Forward,
+            precision: Precision::F32,
+            minibatch: 1,
+            engine: EngineKind::Fake,
+            device: "fake-0".to_owned(),
+            tier: Tier::default(),
+            bounds: Default::default(),
+            profile: false,
+            input_size: None,
+            script: None,
+        };
+        assert!(!leaves_doubts(&spec, &spec.record(Status::Ok, None)));
+        assert!(leaves_doubts(&spec, &spec.record(Status::Failed, None)));
+        spec.profile = true;
+        assert!(leaves_doubts(&spec, &spec.record(Status::Ok, None)));
+        assert!(!leaves_doubts(&spec, &spec.record(Status::NotSupported, None)));
+    }
 }
