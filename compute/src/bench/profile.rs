@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::export::{Cell, Column, Table};
 use crate::engine::StepTime;
-use crate::plan::Plan;
+use crate::plan::{Plan, Work};
 
 /// Seconds that the profiled iterations take together, where one does not take longer.
 const PROFILE_SECS: f64 = 2.0;
@@ -79,6 +79,24 @@ impl Ceilings {
     }
 }
 
+impl ProfiledStep {
+    /// A step that did `work` in `time`, for which the ceilings allow `roofline_ms`.
+    fn new(layer: String, step: &str, time: StepTime, work: Work, roofline_ms: f64) -> Self {
+        let rate = |amount: f64| Some(amount / time.secs).filter(|rate| rate.is_finite() && *rate > 0.0);
+        Self {
+            layer,
+            step: step.to_owned(),
+            flop_per_sec: rate(work.flops as f64),
+            bytes_per_sec: rate(work.bytes as f64),
+            roofline_share: rate(roofline_ms / 1e3),
+            kernel: time.kernel,
+            time_ms: time.secs * 1e3,
+            flops: work.flops,
+            bytes: work.bytes,
+        }
+    }
+}
+
 /// Iterations to profile when one takes `iteration_secs`.
 pub(super) fn repetitions(iteration_secs: f64) -> usize {
     (PROFILE_SECS / iteration_secs).clamp(1.0, MOST_ITERATIONS) as usize
@@ -93,18 +111,8 @@ impl Profile {
         assert_eq!(times.len(), plan.steps.len(), "one time a step");
         let steps = plan.steps.iter().zip(times).map(|(step, time)| {
             let work = plan.work(step);
-            let rate = |amount: f64| Some(amount / time.secs).filter(|rate| rate.is_finite() && *rate > 0.0);
-            ProfiledStep {
-                layer: plan.layer(step),
-                step: step.name().to_owned(),
-                kernel: time.kernel,
-                time_ms: time.secs * 1e3,
-                flops: work.flops,
-                bytes: work.bytes,
-                flop_per_sec: rate(work.flops as f64),
-                bytes_per_sec: rate(work.bytes as f64),
-                roofline_share: rate(ceilings.roofline_ms(work.flops, work.bytes) / 1e3),
-            }
+            let roofline_ms = ceilings.roofline_ms(work.flops, work.bytes);
+            ProfiledStep::new(plan.layer(step), step.name(), time, work, roofline_ms)
         });
         let steps: Vec<ProfiledStep> = steps.collect();
         let roofline_ms = steps.iter().map(|step| ceilings.roofline_ms(step.flops, step.bytes)).sum();
@@ -119,24 +127,13 @@ impl Profile {
     /// Every step in the order of execution, and their total.
     pub fn table(&self) -> Table {
         let mut rows: Vec<_> = self.steps.iter().map(|step| self.row(step)).collect();
-        let total = ProfiledStep {
-            layer: "total".to_owned(),
-            step: format!("{} steps", self.steps.len()),
-            kernel: String::new(),
-            time_ms: self.time_ms(),
+        let work = Work {
             flops: self.steps.iter().map(|step| step.flops).sum(),
             bytes: self.steps.iter().map(|step| step.bytes).sum(),
-            flop_per_sec: None,
-            bytes_per_sec: None,
-            roofline_share: None,
         };
-        let rate = |amount: f64| Some(amount / total.time_ms * 1e3).filter(|rate| rate.is_finite() && *rate > 0.0);
-        let total = ProfiledStep {
-            flop_per_sec: rate(total.flops as f64),
-            bytes_per_sec: rate(total.bytes as f64),
-            roofline_share: rate(self.roofline_ms / 1e3),
-            ..total
-        };
+        let time = StepTime { secs: self.time_ms() / 1e3, kernel: String::new() };
+        let name = format!("{} steps", self.steps.len());
+        let total = ProfiledStep::new("total".to_owned(), &name, time, work, self.roofline_ms);
         let mut row = self.row(&total);
         // The total's roofline is the sum of those of the steps, not that of their sums.
         row[ROOFLINE_COLUMN] = Cell::Number(self.roofline_ms);

@@ -32,6 +32,11 @@ impl Plan {
         Work { flops: self.step_flops(step), bytes }
     }
 
+    /// The buffers that a step writes, each once.
+    pub fn written(&self, step: &Step) -> Vec<BufferId> {
+        self.traffic(step).writes.into_iter().map(|(id, ..)| id).collect()
+    }
+
     /// Name of the layer that a step belongs to, for people, such as `"conv1"`.
     pub fn layer(&self, step: &Step) -> String {
         let named = match step {

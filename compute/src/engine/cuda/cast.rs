@@ -1,7 +1,6 @@
 //! Launches of the rounding of master weights.
 
 use super::launch::{Candidate, Kernel, Launch, Lowering};
-use super::layout::Layout;
 use crate::ops::cast::Cast;
 
 /// Vectors of a block: 256 threads with four each.
@@ -9,8 +8,7 @@ const VECTORS: u64 = 1024;
 
 /// See [`Cast`].
 pub(super) fn cast(step: &Cast, lowering: &Lowering) -> Candidate {
-    let buffer = lowering.buffer(step.y);
-    let vectors = Layout::new(buffer.contents, buffer.element, lowering.element()).bytes() / 16;
+    let vectors = lowering.layout(step.y).bytes() / 16;
     Candidate::of(Launch {
         kernel: Kernel { file: "cast", entry: "cast" },
         pointers: vec![lowering.place(step.x), lowering.place(step.y)],

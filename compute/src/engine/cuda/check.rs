@@ -3,7 +3,6 @@
 
 use super::error::driver_error;
 use super::launch::{Candidate, Command, Kernel, Launch, Lowering, Place};
-use super::layout::Layout;
 use super::memory::DeviceMemory;
 use super::stream::{Addresses, Gpu};
 use crate::engine::EngineError;
@@ -18,6 +17,8 @@ const SUM_BYTES: u64 = 8 * BLOCKS as u64;
 
 /// What a step reads and writes, for a comparison of its candidates.
 pub(super) struct Step {
+    /// Its name and its layer's, for people.
+    pub(super) name: String,
     /// Every buffer of the step.
     pub(super) buffers: Vec<BufferId>,
     /// Those that it writes.
@@ -67,7 +68,7 @@ impl<'a> Expected<'a> {
                 cudarc::driver::result::memcpy_dtod_async(
                     to,
                     from,
-                    layout(id, lowering).bytes() as usize,
+                    lowering.layout(id).bytes() as usize,
                     gpu.stream.cu_stream(),
                 )
             }
@@ -134,15 +135,10 @@ impl<'a> Expected<'a> {
     }
 
     fn elements(&self, id: BufferId) -> u64 {
-        layout(id, self.lowering).bytes() / self.lowering.buffer(id).element.bytes() as u64
+        self.lowering.layout(id).bytes() / self.lowering.buffer(id).element.bytes() as u64
     }
 }
 
-fn layout(id: BufferId, lowering: &Lowering) -> Layout {
-    let buffer = lowering.buffer(id);
-    Layout::new(buffer.contents, buffer.element, lowering.element())
-}
-
 fn padded(id: BufferId, lowering: &Lowering) -> u64 {
-    layout(id, lowering).bytes().next_multiple_of(256)
+    lowering.layout(id).bytes().next_multiple_of(256)
 }

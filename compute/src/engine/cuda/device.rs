@@ -3,9 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use cudarc::driver::CudaEvent;
-
-use super::driver;
 use super::error::driver_error;
 use super::library;
 use super::listing::{self, OpenDevice};
@@ -37,12 +34,12 @@ pub(super) struct CudaEngine {
 pub(super) fn open(id: &str, tier: Tier) -> Result<CudaEngine, EngineError> {
     let OpenDevice { context, facts, listing } = listing::open(id)?;
     let available = library::load();
-    let tier = tier.max(available.tier());
-    let compiler = if tier == Tier::Ahead { None } else { library::compiler() };
-    // NVRTC was found, and does not work.
-    let tier = if compiler.is_none() { Tier::Ahead } else { tier };
-    let mut gpu = Gpu::new(context, facts, compiler)?;
-    let mut notes = notes(tier, available.tier());
+    let compiler = library::compiler();
+    // NVRTC may be found and not work.
+    let fullest = if compiler.is_some() { available.tier() } else { Tier::Ahead };
+    let tier = tier.max(fullest);
+    let mut gpu = Gpu::new(context, facts, compiler.filter(|_| tier < Tier::Ahead))?;
+    let mut notes = notes(tier, fullest);
     let tier = match tier {
         Tier::Vendor => gpu.open_vendor().map_or_else(
             |error| {
@@ -80,11 +77,6 @@ impl CudaEngine {
             });
         }
         Ok(Box::new(LoadedPlan::new(self, plan, pick)?))
-    }
-
-    /// Milliseconds between two events that have happened.
-    pub(super) fn elapsed_ms(&self, begin: &CudaEvent, end: &CudaEvent) -> Result<f64, EngineError> {
-        driver::elapsed_ms(begin, end)
     }
 
     /// # Errors

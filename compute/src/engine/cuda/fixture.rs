@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, sys};
 use half::{bf16, f16};
 
+use super::tests;
 use crate::engine::EngineError;
 use crate::random;
 use crate::shape::Element;
@@ -22,26 +23,10 @@ pub(super) struct Memory {
 }
 
 impl Gpu {
-    /// The first device, or none where there is no driver or no device, which `BATCHMARK_REQUIRE_CUDA=1` forbids.
+    /// The device that all tests run on, or none, as [`tests::engine`] says.
     pub(super) fn open() -> Option<Self> {
-        // SAFETY: the driver's library is opened and closed again.
-        let is_present = unsafe { sys::is_culib_present() };
-        let context = if is_present {
-            CudaContext::new(0).map_err(|error| error.to_string())
-        } else {
-            Err("there is no CUDA driver".to_owned())
-        };
-        match context {
-            Ok(context) => {
-                let stream = context.new_stream().expect("a stream");
-                Some(Self { context, stream })
-            }
-            Err(reason) => {
-                assert!(std::env::var("BATCHMARK_REQUIRE_CUDA").is_err(), "a CUDA device is required: {reason}");
-                eprintln!("skipped: {reason}");
-                None
-            }
-        }
+        let gpu = tests::engine()?.gpu;
+        Some(Self { context: gpu.context, stream: gpu.stream })
     }
 
     pub(super) fn stream(&self) -> sys::CUstream {

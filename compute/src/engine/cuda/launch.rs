@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::cublaslt::{Matmul, Operands};
 use super::cudnn::ExecutionPlan;
+use super::layout::Layout;
 use crate::engine::EngineError;
 use crate::ops::{BufferId, View};
 use crate::plan::{Buffer, Pass, Plan};
@@ -132,6 +133,12 @@ impl<'a> Lowering<'a> {
 
     pub(super) fn buffer(&self, id: BufferId) -> &'a Buffer {
         self.plan.buffer(id)
+    }
+
+    /// How a buffer is stored.
+    pub(super) fn layout(&self, id: BufferId) -> Layout {
+        let buffer = self.buffer(id);
+        Layout::new(buffer.contents, buffer.element, self.element())
     }
 
     /// Elements in 16 bytes: what channels are padded to a multiple of.

@@ -101,6 +101,17 @@ pub(super) fn compiler() -> Option<&'static Nvrtc> {
     COMPILER.get_or_init(make).as_ref()
 }
 
+/// What `load` makes of a library that is there.
+///
+/// # Errors
+/// Why the library can't be used, or what `load` misses in it.
+pub(super) fn opened<T>(
+    presence: &Presence,
+    load: impl FnOnce(&'static Library) -> Result<T, String>,
+) -> Result<T, String> {
+    presence.as_ref().map_err(ToString::to_string).and_then(|found| load(found.library))
+}
+
 /// A function of a library that stays loaded.
 ///
 /// # Errors

@@ -4,7 +4,7 @@ use super::device::CudaEngine;
 use super::launch::{Candidate, Lowering};
 use super::{average_pool, batch_norm, cast, check, conv2d, max_pool, softmax};
 use crate::engine::EngineError;
-use crate::ops::{BufferId, View};
+use crate::ops::View;
 use crate::plan::Step;
 
 /// One step on its way to a choice.
@@ -27,7 +27,7 @@ pub(super) fn plan(
     remarks: &mut Vec<String>,
 ) -> Result<Vec<Lowered>, EngineError> {
     let steps = || lowering.plan.steps.iter();
-    if let Some(vendor) = engine.gpu.vendor.as_ref().filter(|_| !lowering.is_quick) {
+    if let Some(vendor) = engine.gpu.vendor_for(lowering) {
         let ask = || steps().try_for_each(|step| candidates(step, lowering, engine, &mut Vec::new()).map(drop));
         match vendor.prepare(ask) {
             Err(EngineError::Failed { what, reason }) => {
@@ -44,7 +44,11 @@ pub(super) fn plan(
                 return Err(EngineError::NotSupported { reason });
             }
             tell_apart(&mut candidates);
-            let touched = check::Step { buffers: step.buffers(), outputs: outputs(step) };
+            let touched = check::Step {
+                name: format!("{} of {}", step.name(), lowering.plan.layer(step)),
+                buffers: step.buffers(),
+                outputs: lowering.plan.written(step),
+            };
             Ok(Lowered { candidates, key: key(step, lowering), step: touched })
         })
         .collect()
@@ -86,22 +90,6 @@ fn candidates(
         Step::AveragePoolBackward(step) => vec![average_pool::backward(step, lowering)],
         Step::CrossEntropy(step) => vec![softmax::cross_entropy(step, lowering)],
     })
-}
-
-/// What a step writes that has more than one candidate: a convolution.
-fn outputs(step: &Step) -> Vec<BufferId> {
-    match step {
-        Step::Conv2dForward(step) => {
-            let statistics = step.statistics.iter().flat_map(|s| [s.mean, s.inv_std]);
-            std::iter::once(step.y.buffer).chain(statistics).collect()
-        }
-        Step::Conv2dBackwardData(step) => {
-            let sums = step.epilogue.reductions.iter().flat_map(|sum| [sum.dgamma, sum.dbeta]);
-            std::iter::once(step.dx.buffer).chain(sums).collect()
-        }
-        Step::Conv2dBackwardWeight(step) => std::iter::once(step.dw).chain(step.dbias).collect(),
-        _ => Vec::new(),
-    }
 }
 
 /// The activations that a step reads or writes.

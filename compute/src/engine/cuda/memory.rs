@@ -30,12 +30,18 @@ impl DeviceMemory {
             _ => driver_error(&format!("allocating {bytes} bytes for {what}"), error),
         })?;
         let memory = Self { context: Arc::clone(context), address, bytes };
-        // SAFETY: the range was just allocated.
-        unsafe { result::memset_d8_sync(address, 0, bytes as usize) }
-            .map_err(|error| driver_error(&format!("clearing {what}"), error))?;
-        // The driver clears on a stream of its own, for which the engine's does not wait by itself.
-        context.synchronize().map_err(|error| driver_error(&format!("clearing {what}"), error))?;
+        memory.clear(what)?;
         Ok(memory)
+    }
+
+    /// Fills all of it with zeros.
+    pub(super) fn clear(&self, what: &str) -> Result<(), EngineError> {
+        let failed = |error| driver_error(&format!("clearing {what}"), error);
+        self.context.bind_to_thread().map_err(failed)?;
+        // SAFETY: the range is this allocation, which lives.
+        unsafe { result::memset_d8_sync(self.address, 0, self.bytes as usize) }.map_err(failed)?;
+        // The driver clears on a stream of its own, for which the engine's does not wait by itself.
+        self.context.synchronize().map_err(failed)
     }
 
     pub(super) const fn address(&self) -> u64 {

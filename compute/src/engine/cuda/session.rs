@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use cudarc::driver::{CudaEvent, CudaGraph};
 
 use super::device::CudaEngine;
+use super::driver;
 use super::error::driver_error;
 use super::launch::{Candidate, Lowering, TICKETS};
 use super::layout::Layout;
@@ -77,18 +78,15 @@ impl<'a> LoadedPlan<'a> {
         let gpu = &engine.gpu;
         gpu.context.bind_to_thread().map_err(|error| driver_error("binding the context", error))?;
         let lowering = Lowering { plan, facts: gpu.facts, is_quick: pick == Pick::Quick };
-        let storage = plan.precision.storage();
-        let layout = |buffer: &crate::plan::Buffer| Layout::new(buffer.contents, buffer.element, storage);
-        let layouts: Vec<Layout> = plan.buffers.iter().map(layout).collect();
+        let layouts: Vec<Layout> = (0..plan.buffers.len() as u32).map(|idx| lowering.layout(BufferId(idx))).collect();
         let (offsets, slot_bytes) = arrange(plan, &layouts);
         engine.check_free(slot_bytes)?;
-        let place = |slots: &DeviceMemory| offsets.iter().map(|offset| slots.address() + offset).collect::<Vec<u64>>();
         // Memory first: whether it fits is known in a moment, compiling takes longer.
         let slots = DeviceMemory::zeroed(&gpu.context, slot_bytes, "the plan's buffers")?;
-        let (candidates, remarks) = choose(engine, &lowering, &place(&slots), pick)?;
+        let buffers: Vec<u64> = offsets.iter().map(|offset| slots.address() + offset).collect();
+        let (candidates, remarks) = choose(engine, &lowering, &buffers, pick)?;
         // What the choice left in the buffers must not look like results.
-        drop(slots);
-        let slots = DeviceMemory::zeroed(&gpu.context, slot_bytes, "the plan's buffers")?;
+        slots.clear("the plan's buffers")?;
         let workspace_bytes = candidates.iter().map(|candidate| candidate.workspace_bytes).max().unwrap_or(0);
         let workspace = DeviceMemory::zeroed(&gpu.context, workspace_bytes, "workspace")?;
         let tickets = DeviceMemory::zeroed(&gpu.context, TICKET_BYTES, "tickets")?;
@@ -99,7 +97,6 @@ impl<'a> LoadedPlan<'a> {
             Ok(Chosen { candidate, kept })
         };
         let steps = candidates.into_iter().map(keep).collect::<Result<Vec<_>, EngineError>>()?;
-        let buffers = place(&slots);
         let notes = engine.notes.iter().cloned().chain(remarks).collect();
         Ok(Self {
             iteration: None,
@@ -185,7 +182,7 @@ impl<'a> LoadedPlan<'a> {
         let pairs = self.events[..=count].windows(2);
         pairs
             .map(|pair| {
-                let millis = self.engine.elapsed_ms(&pair[0], &pair[1])?;
+                let millis = driver::elapsed_ms(&pair[0], &pair[1])?;
                 Ok(Timing { device_secs: Some(millis / 1e3), host_secs })
             })
             .collect()
@@ -294,7 +291,7 @@ impl Session for LoadedPlan<'_> {
                 graph.launch().map_err(|error| driver_error("running a profile", error))?;
             }
             gpu.wait()?;
-            let times = events.windows(2).map(|pair| Ok(self.engine.elapsed_ms(&pair[0], &pair[1])? / 1e3));
+            let times = events.windows(2).map(|pair| Ok(driver::elapsed_ms(&pair[0], &pair[1])? / 1e3));
             let times = times.collect::<Result<Vec<f64>, EngineError>>()?;
             if repetition > 0 {
                 iterations.push(times);

@@ -11,7 +11,7 @@ use cudarc::nvrtc::Ptx;
 use super::ahead;
 use super::driver;
 use super::error::driver_error;
-use super::launch::{Candidate, Command, Facts, Kernel, Launch, Place};
+use super::launch::{Candidate, Command, Facts, Kernel, Launch, Lowering, Place};
 use super::nvrtc::Nvrtc;
 use super::vendor::Vendor;
 use crate::engine::EngineError;
@@ -89,6 +89,11 @@ impl Gpu {
         self.context.bind_to_thread().map_err(|error| driver_error("binding the context", error))?;
         self.vendor = Some(Vendor::new(self.stream.cu_stream())?);
         Ok(())
+    }
+
+    /// The vendor's libraries, where they are open and are to be asked.
+    pub(super) fn vendor_for(&self, lowering: &Lowering) -> Option<&Vendor> {
+        self.vendor.as_ref().filter(|_| !lowering.is_quick)
     }
 
     /// Whether kernels are compiled for the device at hand, so that its own instructions can be used.

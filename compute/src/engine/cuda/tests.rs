@@ -16,7 +16,7 @@ use crate::shape::{Element, Precision};
 ///
 /// # Panics
 /// When there is none and the environment variable `BATCHMARK_REQUIRE_CUDA` is `1`.
-fn engine() -> Option<CudaEngine> {
+pub(super) fn engine() -> Option<CudaEngine> {
     let mut reasons = Vec::new();
     for listing in listings(EngineKind::Cuda, None) {
         match listing.unavailable {

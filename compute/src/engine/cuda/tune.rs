@@ -123,8 +123,7 @@ impl Tuner<'_> {
     ) -> Result<Option<f64>, EngineError> {
         let error = expected.compare(candidate)?;
         if error > check::tolerance(self.lowering.precision()) {
-            let of = step.outputs.first().map_or("", |&id| self.lowering.buffer(id).name.as_str());
-            choices.remark(&format!("{} is off by {error:.1e} for {of:?} and is not used there", candidate.name));
+            choices.remark(&format!("{} is off by {error:.1e} in {} and is not used there", candidate.name, step.name));
             return Ok(None);
         }
         self.time(candidate, best).map(Some)

@@ -24,7 +24,7 @@ const ALIGNMENT: u64 = 256;
 /// # Errors
 /// [`EngineError::Failed`] as the libraries report.
 pub(super) fn forward(step: &Forward, lowering: &Lowering, engine: &CudaEngine) -> Result<Vec<Candidate>, EngineError> {
-    let Some(vendor) = engine.gpu.vendor.as_ref().filter(|_| !lowering.is_quick) else { return Ok(Vec::new()) };
+    let Some(vendor) = engine.gpu.vendor_for(lowering) else { return Ok(Vec::new()) };
     let convolution = convolution(&step.x, &step.y, step.window, lowering);
     let epilogue = &step.epilogue;
     let residual = epilogue.residual.as_ref();
@@ -85,7 +85,7 @@ pub(super) fn backward_data(
     lowering: &Lowering,
     engine: &CudaEngine,
 ) -> Result<Vec<Candidate>, EngineError> {
-    let Some(vendor) = engine.gpu.vendor.as_ref().filter(|_| !lowering.is_quick) else { return Ok(Vec::new()) };
+    let Some(vendor) = engine.gpu.vendor_for(lowering) else { return Ok(Vec::new()) };
     let epilogue = &step.epilogue;
     let mut ways = vec![(Accumulation::Replace, None, "")];
     if epilogue.accumulate {
@@ -148,7 +148,7 @@ pub(super) fn backward_weight(
     lowering: &Lowering,
     engine: &CudaEngine,
 ) -> Result<Vec<Candidate>, EngineError> {
-    let Some(vendor) = engine.gpu.vendor.as_ref().filter(|_| !lowering.is_quick) else { return Ok(Vec::new()) };
+    let Some(vendor) = engine.gpu.vendor_for(lowering) else { return Ok(Vec::new()) };
     let convolution = convolution(&step.x, &step.dy, step.window, lowering);
     let (x, dy) = (lowering.view(&step.x), lowering.view(&step.dy));
     let mut candidates = Vec::new();

@@ -84,32 +84,29 @@ impl Api {
     /// [`EngineError::NotSupported`] where the library or one of its functions is missing.
     pub(super) fn get() -> Result<&'static Self, EngineError> {
         static API: OnceLock<Result<Api, String>> = OnceLock::new();
-        let api = API.get_or_init(|| match &library::load().cublaslt {
-            Ok(found) => Self::load(found.library).map_err(|error| error.to_string()),
-            Err(missing) => Err(missing.to_string()),
-        });
+        let api = API.get_or_init(|| library::opened(&library::load().cublaslt, Self::load));
         api.as_ref().map_err(|reason| EngineError::NotSupported { reason: format!("cuBLASLt can't be used: {reason}") })
     }
 
-    fn load(library: &'static Library) -> Result<Self, libloading::Error> {
+    fn load(library: &'static Library) -> Result<Self, String> {
         // SAFETY: each function is named with the signature of its declaration in cublasLt.h, which versions 12 and 13
         // share.
         unsafe {
             Ok(Self {
-                create: *library.get(b"cublasLtCreate\0")?,
-                destroy: *library.get(b"cublasLtDestroy\0")?,
-                create_operation: *library.get(b"cublasLtMatmulDescCreate\0")?,
-                destroy_operation: *library.get(b"cublasLtMatmulDescDestroy\0")?,
-                set_operation: *library.get(b"cublasLtMatmulDescSetAttribute\0")?,
-                create_layout: *library.get(b"cublasLtMatrixLayoutCreate\0")?,
-                destroy_layout: *library.get(b"cublasLtMatrixLayoutDestroy\0")?,
-                create_preference: *library.get(b"cublasLtMatmulPreferenceCreate\0")?,
-                destroy_preference: *library.get(b"cublasLtMatmulPreferenceDestroy\0")?,
-                set_preference: *library.get(b"cublasLtMatmulPreferenceSetAttribute\0")?,
-                get_heuristic: *library.get(b"cublasLtMatmulAlgoGetHeuristic\0")?,
-                get_setting: *library.get(b"cublasLtMatmulAlgoConfigGetAttribute\0")?,
-                matmul: *library.get(b"cublasLtMatmul\0")?,
-                status_string: *library.get(b"cublasLtGetStatusString\0")?,
+                create: library::symbol(library, "cublasLtCreate")?,
+                destroy: library::symbol(library, "cublasLtDestroy")?,
+                create_operation: library::symbol(library, "cublasLtMatmulDescCreate")?,
+                destroy_operation: library::symbol(library, "cublasLtMatmulDescDestroy")?,
+                set_operation: library::symbol(library, "cublasLtMatmulDescSetAttribute")?,
+                create_layout: library::symbol(library, "cublasLtMatrixLayoutCreate")?,
+                destroy_layout: library::symbol(library, "cublasLtMatrixLayoutDestroy")?,
+                create_preference: library::symbol(library, "cublasLtMatmulPreferenceCreate")?,
+                destroy_preference: library::symbol(library, "cublasLtMatmulPreferenceDestroy")?,
+                set_preference: library::symbol(library, "cublasLtMatmulPreferenceSetAttribute")?,
+                get_heuristic: library::symbol(library, "cublasLtMatmulAlgoGetHeuristic")?,
+                get_setting: library::symbol(library, "cublasLtMatmulAlgoConfigGetAttribute")?,
+                matmul: library::symbol(library, "cublasLtMatmul")?,
+                status_string: library::symbol(library, "cublasLtGetStatusString")?,
             })
         }
     }

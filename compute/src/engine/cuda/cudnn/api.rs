@@ -44,29 +44,26 @@ impl Api {
     /// [`EngineError::NotSupported`] where the library or one of its functions is missing.
     pub(super) fn get() -> Result<&'static Self, EngineError> {
         static API: OnceLock<Result<Api, String>> = OnceLock::new();
-        let api = API.get_or_init(|| match &library::load().cudnn {
-            Ok(found) => Self::load(found.library).map_err(|error| error.to_string()),
-            Err(missing) => Err(missing.to_string()),
-        });
+        let api = API.get_or_init(|| library::opened(&library::load().cudnn, Self::load));
         api.as_ref().map_err(|reason| EngineError::NotSupported { reason: format!("cuDNN 9 can't be used: {reason}") })
     }
 
-    fn load(library: &'static Library) -> Result<Self, libloading::Error> {
+    fn load(library: &'static Library) -> Result<Self, String> {
         // SAFETY: each function is named with the signature of its declaration in cudnn_graph.h, version 9.
         unsafe {
             Ok(Self {
-                version: *library.get(b"cudnnGetVersion\0")?,
-                create: *library.get(b"cudnnCreate\0")?,
-                destroy: *library.get(b"cudnnDestroy\0")?,
-                set_stream: *library.get(b"cudnnSetStream\0")?,
-                create_descriptor: *library.get(b"cudnnBackendCreateDescriptor\0")?,
-                destroy_descriptor: *library.get(b"cudnnBackendDestroyDescriptor\0")?,
-                set_attribute: *library.get(b"cudnnBackendSetAttribute\0")?,
-                get_attribute: *library.get(b"cudnnBackendGetAttribute\0")?,
-                finalize: *library.get(b"cudnnBackendFinalize\0")?,
-                execute: *library.get(b"cudnnBackendExecute\0")?,
-                error_string: *library.get(b"cudnnGetErrorString\0")?,
-                last_error: *library.get(b"cudnnGetLastErrorString\0")?,
+                version: library::symbol(library, "cudnnGetVersion")?,
+                create: library::symbol(library, "cudnnCreate")?,
+                destroy: library::symbol(library, "cudnnDestroy")?,
+                set_stream: library::symbol(library, "cudnnSetStream")?,
+                create_descriptor: library::symbol(library, "cudnnBackendCreateDescriptor")?,
+                destroy_descriptor: library::symbol(library, "cudnnBackendDestroyDescriptor")?,
+                set_attribute: library::symbol(library, "cudnnBackendSetAttribute")?,
+                get_attribute: library::symbol(library, "cudnnBackendGetAttribute")?,
+                finalize: library::symbol(library, "cudnnBackendFinalize")?,
+                execute: library::symbol(library, "cudnnBackendExecute")?,
+                error_string: library::symbol(library, "cudnnGetErrorString")?,
+                last_error: library::symbol(library, "cudnnGetLastErrorString")?,
             })
         }
     }
