@@ -56,8 +56,8 @@ impl<'a> Expected<'a> {
         addresses: Addresses<'a>,
     ) -> Result<Self, EngineError> {
         let bytes = step.outputs.iter().map(|&id| padded(id, lowering)).sum();
-        let results = DeviceMemory::zeroed(&gpu.context, bytes, "results to compare with")?;
-        let sums = DeviceMemory::zeroed(&gpu.context, SUM_BYTES, "distances")?;
+        let results = DeviceMemory::zeroed(&gpu.stream, bytes, "results to compare with")?;
+        let sums = DeviceMemory::zeroed(&gpu.stream, SUM_BYTES, "distances")?;
         let expected = Self { gpu, lowering, step, addresses, results, sums };
         expected.compute(candidate)?;
         let mut to = expected.results.address();
@@ -111,7 +111,7 @@ impl<'a> Expected<'a> {
             let to = self.addresses.of(Place::Buffer { id, offset: 0 });
             self.launch(entry, &[to], self.elements(id), seed)?;
         }
-        let kept = DeviceMemory::zeroed(&self.gpu.context, candidate.kept_bytes, &candidate.name)?;
+        let kept = DeviceMemory::zeroed(&self.gpu.stream, candidate.kept_bytes, &candidate.name)?;
         let addresses = Addresses { kept: kept.address(), ..self.addresses };
         let enqueue = |command: &Command| self.gpu.enqueue(command, addresses, self.lowering.precision());
         candidate.prepare.iter().chain(&candidate.commands).try_for_each(enqueue)?;

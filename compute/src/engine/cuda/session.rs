@@ -82,17 +82,17 @@ impl<'a> LoadedPlan<'a> {
         let (offsets, slot_bytes) = arrange(plan, &layouts);
         engine.check_free(slot_bytes)?;
         // Memory first: whether it fits is known in a moment, compiling takes longer.
-        let slots = DeviceMemory::zeroed(&gpu.context, slot_bytes, "the plan's buffers")?;
+        let slots = DeviceMemory::zeroed(&gpu.stream, slot_bytes, "the plan's buffers")?;
         let buffers: Vec<u64> = offsets.iter().map(|offset| slots.address() + offset).collect();
         let (candidates, remarks) = choose(engine, &lowering, &buffers, pick)?;
         // What the choice left in the buffers must not look like results.
         slots.clear("the plan's buffers")?;
         let workspace_bytes = candidates.iter().map(|candidate| candidate.workspace_bytes).max().unwrap_or(0);
-        let workspace = DeviceMemory::zeroed(&gpu.context, workspace_bytes, "workspace")?;
-        let tickets = DeviceMemory::zeroed(&gpu.context, TICKET_BYTES, "tickets")?;
+        let workspace = DeviceMemory::zeroed(&gpu.stream, workspace_bytes, "workspace")?;
+        let tickets = DeviceMemory::zeroed(&gpu.stream, TICKET_BYTES, "tickets")?;
         let keep = |candidate: Candidate| {
             let kept = (candidate.kept_bytes > 0)
-                .then(|| DeviceMemory::zeroed(&gpu.context, candidate.kept_bytes, &candidate.name))
+                .then(|| DeviceMemory::zeroed(&gpu.stream, candidate.kept_bytes, &candidate.name))
                 .transpose()?;
             Ok(Chosen { candidate, kept })
         };
@@ -201,7 +201,7 @@ fn choose(
     let mut lowered = lower::plan(lowering, engine, &mut choices.remarks)?;
     let files = (pick == Pick::Fastest).then_some("check");
     gpu.load(lowered.iter().flat_map(|step| &step.candidates), files, lowering.precision())?;
-    let tickets = DeviceMemory::zeroed(&gpu.context, TICKET_BYTES, "tickets")?;
+    let tickets = DeviceMemory::zeroed(&gpu.stream, TICKET_BYTES, "tickets")?;
     let workspace = workspace(gpu, &mut lowered)?;
     let addresses = Addresses { buffers, workspace: workspace.address(), kept: 0, tickets: tickets.address() };
     let tuner = Tuner { gpu, lowering, addresses, deadline: Instant::now() + TUNING_TIME };
@@ -220,7 +220,7 @@ fn choose(
 /// Workspace for every candidate. Those that ask for more than the first budget that there is memory for are dropped, where
 /// others are left.
 fn workspace(gpu: &Gpu, lowered: &mut [Lowered]) -> Result<DeviceMemory, EngineError> {
-    let mut outcome = DeviceMemory::zeroed(&gpu.context, 0, "workspace");
+    let mut outcome = DeviceMemory::zeroed(&gpu.stream, 0, "workspace");
     for budget in WORKSPACE_BUDGETS {
         let mut most = 0;
         for Lowered { candidates, .. } in lowered.iter_mut() {
@@ -228,7 +228,7 @@ fn workspace(gpu: &Gpu, lowered: &mut [Lowered]) -> Result<DeviceMemory, EngineE
             candidates.retain(|candidate| candidate.workspace_bytes <= budget.max(least));
             most = candidates.iter().map(|candidate| candidate.workspace_bytes).fold(most, u64::max);
         }
-        outcome = DeviceMemory::zeroed(&gpu.context, most, "workspace");
+        outcome = DeviceMemory::zeroed(&gpu.stream, most, "workspace");
         if !matches!(outcome, Err(EngineError::OutOfMemory { .. })) {
             break;
         }

@@ -10,7 +10,7 @@ use crate::engine::sketch::{Sketch, error};
 use crate::engine::{EngineKind, Tier, cpu, listings};
 use crate::ops::BufferId;
 use crate::plan::Contents;
-use crate::shape::{Element, Precision};
+use crate::shape::Precision;
 
 /// An opened device; `None` after saying why there is none.
 ///
@@ -66,11 +66,10 @@ fn each_candidate(engine: &CudaEngine, sketch: &Sketch, outputs: &[BufferId], na
         let found = sketch.run_in(&mut session, outputs);
         for ((id, found), expected) in outputs.iter().zip(&found).zip(&expected) {
             let error = error(found, expected);
-            // What is summed over few positions, or divided by a small deviation, shows the errors of its terms enlarged.
-            let is_sum = plan.buffer(*id).element == Element::F32 && plan.precision.storage() != Element::F32
-                || matches!(plan.buffer(*id).contents, Contents::Vector(_));
+            // Terms of a sum over positions cancel, which shows their errors enlarged: up to 1.4 times the tolerance on an H200.
+            let is_sum = matches!(plan.buffer(*id).contents, Contents::Vector(_));
             assert!(
-                error <= tolerance(plan.precision) * if is_sum { 5.0 } else { 1.0 },
+                error <= tolerance(plan.precision) * if is_sum { 2.0 } else { 1.0 },
                 "{name} in {} by {:?}: {:?} is off by {error:.1e}",
                 plan.precision,
                 crate::engine::Session::kernels(&session),

@@ -133,7 +133,7 @@ impl Tuner<'_> {
     /// are enqueued one by one the device waits.
     fn time(&self, candidate: &Candidate, best: Option<&Timed>) -> Result<f64, EngineError> {
         let gpu = self.gpu;
-        let kept = DeviceMemory::zeroed(&gpu.context, candidate.kept_bytes, &candidate.name)?;
+        let kept = DeviceMemory::zeroed(&gpu.stream, candidate.kept_bytes, &candidate.name)?;
         let addresses = Addresses { kept: kept.address(), ..self.addresses };
         let enqueue = |command: &Command| gpu.enqueue(command, addresses, self.lowering.precision());
         candidate.prepare.iter().try_for_each(enqueue)?;
