@@ -4,6 +4,28 @@
 
 constexpr u32 UNROLL = 4;
 
+// gamma * (y - mean) * inv_std + beta for a thread's channels.
+struct Normalization {
+    float mean[VECTOR];
+    float factor[VECTOR];
+    float beta[VECTOR];
+
+    __device__ __forceinline__ void load(const float* mean_of, const float* inv_std_of, const float* gamma_of,
+                                         const float* beta_of, u32 channel) {
+        float inv_std[VECTOR];
+        load_channels(mean_of, channel, mean);
+        load_channels(inv_std_of, channel, inv_std);
+        load_channels(gamma_of, channel, factor);
+        load_channels(beta_of, channel, beta);
+#pragma unroll
+        for (int i = 0; i < VECTOR; ++i) factor[i] *= inv_std[i];
+    }
+
+    __device__ __forceinline__ float apply(float y, int i) const {
+        return fmaf(y - mean[i], factor[i], beta[i]);
+    }
+};
+
 struct Forward {
     Extent extent;
     u32 y_row;
@@ -18,38 +40,26 @@ template <Residual RESIDUAL>
 __device__ __forceinline__ void forward(const element* y, const Normalization& normalization, const element* residual,
                                         const Normalization& shortcut, element* z, const Forward& params,
                                         const Part& part) {
-    for (u32 first = part.first; first < part.end; first += UNROLL * part.rows) {
-        uint4 y_bits[UNROLL];
-        uint4 residual_bits[UNROLL];
+    uint4 y_bits[UNROLL];
+    uint4 residual_bits[UNROLL];
+    const auto load = [&](u32 u, u32 position) {
+        y_bits[u] = load_bits(at(y, position, params.y_row, part.channel));
+        if (RESIDUAL != NONE) residual_bits[u] = load_bits(at(residual, position, params.residual_row, part.channel));
+    };
+    for_each_position<UNROLL>(part, load, [&](u32 u, u32 position) {
+        float values[VECTOR];
+        float added[VECTOR];
+        unpack16(y_bits[u], values);
+        if (RESIDUAL != NONE) unpack16(residual_bits[u], added);
 #pragma unroll
-        for (u32 u = 0; u < UNROLL; ++u) {
-            const u32 position = first + u * part.rows;
-            if (position < part.end) {
-                y_bits[u] = load_bits(at(y, position, params.y_row, part.channel));
-                if (RESIDUAL != NONE) {
-                    residual_bits[u] = load_bits(at(residual, position, params.residual_row, part.channel));
-                }
-            }
+        for (int i = 0; i < VECTOR; ++i) {
+            float value = normalization.apply(values[i], i);
+            if (RESIDUAL == IDENTITY) value += added[i];
+            if (RESIDUAL == NORMALIZED) value += shortcut.apply(added[i], i);
+            values[i] = params.relu ? fmaxf(value, 0.0f) : value;
         }
-#pragma unroll
-        for (u32 u = 0; u < UNROLL; ++u) {
-            const u32 position = first + u * part.rows;
-            if (position < part.end) {
-                float values[VECTOR];
-                float added[VECTOR];
-                unpack16(y_bits[u], values);
-                if (RESIDUAL != NONE) unpack16(residual_bits[u], added);
-#pragma unroll
-                for (int i = 0; i < VECTOR; ++i) {
-                    float value = normalization.apply(values[i], i);
-                    if (RESIDUAL == IDENTITY) value += added[i];
-                    if (RESIDUAL == NORMALIZED) value += shortcut.apply(added[i], i);
-                    values[i] = params.relu ? fmaxf(value, 0.0f) : value;
-                }
-                store16(at(z, position, params.z_row, part.channel), values);
-            }
-        }
-    }
+        store16(at(z, position, params.z_row, part.channel), values);
+    });
 }
 
 // z = relu?(normalize(y) + residual): no residual where it is null, a finished activation where `shortcut_mean` is
@@ -82,68 +92,47 @@ struct Backward {
     float share;
 };
 
-// dy = gamma * inv_std * (g - share * (dbeta + xhat * dgamma)), xhat = (y - mean) * inv_std. With `beta`, g is not yet
-// masked by the ReLU behind the normalization: the mask is recomputed. dy may be g.
-template <bool IS_RAW>
-__device__ __forceinline__ void backward(const element* g, const element* y, const float* mean, const float* inv_std_of,
-                                         const float* gamma, const float* beta, const float* dgamma_of,
-                                         const float* dbeta_of, element* dy, const Backward& params,
-                                         const Part& part) {
+// dy = gamma * inv_std * (g - share * (dbeta + xhat * dgamma)), xhat = (y - mean) * inv_std. dy may be g.
+extern "C" __global__ void __launch_bounds__(256)
+    batch_norm_backward(const element* g, const element* y, const float* mean_of, const float* inv_std_of,
+                        const float* gamma_of, const float* dgamma_of, const float* dbeta_of, element* dy,
+                        Backward params) {
+    const Part part = part_of_thread(params.extent);
+    if (part.first >= part.end) return;
     // dy = factor * g + slope * (y - mean) + offset.
-    Normalization normalization;
+    float mean[VECTOR];
+    float factor[VECTOR];
     float slope[VECTOR];
     float offset[VECTOR];
     {
         float inv_std[VECTOR];
-        normalization.load(mean, inv_std_of, gamma, IS_RAW ? beta : mean, part.channel);
+        load_channels(mean_of, part.channel, mean);
         load_channels(inv_std_of, part.channel, inv_std);
+        load_channels(gamma_of, part.channel, factor);
         load_channels(dgamma_of, part.channel, slope);
         load_channels(dbeta_of, part.channel, offset);
 #pragma unroll
         for (int i = 0; i < VECTOR; ++i) {
-            slope[i] *= -params.share * normalization.factor[i] * inv_std[i];
-            offset[i] *= -params.share * normalization.factor[i];
+            factor[i] *= inv_std[i];
+            slope[i] *= -params.share * factor[i] * inv_std[i];
+            offset[i] *= -params.share * factor[i];
         }
     }
-    for (u32 first = part.first; first < part.end; first += UNROLL * part.rows) {
-        uint4 g_bits[UNROLL];
-        uint4 y_bits[UNROLL];
+    uint4 g_bits[UNROLL];
+    uint4 y_bits[UNROLL];
+    const auto load = [&](u32 u, u32 position) {
+        g_bits[u] = load_bits(at(g, position, params.g_row, part.channel));
+        y_bits[u] = load_bits(at(y, position, params.y_row, part.channel));
+    };
+    for_each_position<UNROLL>(part, load, [&](u32 u, u32 position) {
+        float gradient[VECTOR];
+        float values[VECTOR];
+        unpack16(g_bits[u], gradient);
+        unpack16(y_bits[u], values);
 #pragma unroll
-        for (u32 u = 0; u < UNROLL; ++u) {
-            const u32 position = first + u * part.rows;
-            if (position < part.end) {
-                g_bits[u] = load_bits(at(g, position, params.g_row, part.channel));
-                y_bits[u] = load_bits(at(y, position, params.y_row, part.channel));
-            }
+        for (int i = 0; i < VECTOR; ++i) {
+            values[i] = fmaf(factor[i], gradient[i], fmaf(slope[i], values[i] - mean[i], offset[i]));
         }
-#pragma unroll
-        for (u32 u = 0; u < UNROLL; ++u) {
-            const u32 position = first + u * part.rows;
-            if (position < part.end) {
-                float gradient[VECTOR];
-                float values[VECTOR];
-                unpack16(g_bits[u], gradient);
-                unpack16(y_bits[u], values);
-#pragma unroll
-                for (int i = 0; i < VECTOR; ++i) {
-                    if (IS_RAW && !is_stored_positive(normalization.apply(values[i], i))) gradient[i] = 0.0f;
-                    const float centered = __fsub_rn(values[i], normalization.mean[i]);
-                    values[i] = fmaf(normalization.factor[i], gradient[i], fmaf(slope[i], centered, offset[i]));
-                }
-                store16(at(dy, position, params.dy_row, part.channel), values);
-            }
-        }
-    }
-}
-
-extern "C" __global__ void __launch_bounds__(256)
-    batch_norm_backward(const element* g, const element* y, const float* mean, const float* inv_std, const float* gamma,
-                        const float* beta, const float* dgamma, const float* dbeta, element* dy, Backward params) {
-    const Part part = part_of_thread(params.extent);
-    if (part.first >= part.end) return;
-    if (beta) {
-        backward<true>(g, y, mean, inv_std, gamma, beta, dgamma, dbeta, dy, params, part);
-    } else {
-        backward<false>(g, y, mean, inv_std, gamma, beta, dgamma, dbeta, dy, params, part);
-    }
+        store16(at(dy, position, params.dy_row, part.channel), values);
+    });
 }

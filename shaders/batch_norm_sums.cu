@@ -137,59 +137,34 @@ struct Reduction {
     float factor;
 };
 
-// Sums of g and of g * (y - mean) over a thread's positions. `IS_RAW`: g is zeroed where the ReLU behind the
-// normalization was.
-template <bool IS_RAW>
-__device__ __forceinline__ void reduce(const element* g, const element* y, const Normalization& normalization,
-                                       const Reduction& params, const Part& part, float (&sums)[2][VECTOR]) {
-    constexpr u32 UNROLL = 4;
-    for (u32 first = part.first; first < part.end; first += UNROLL * part.rows) {
-        uint4 g_bits[UNROLL];
-        uint4 y_bits[UNROLL];
-#pragma unroll
-        for (u32 u = 0; u < UNROLL; ++u) {
-            const u32 position = first + u * part.rows;
-            if (position < part.end) {
-                g_bits[u] = load_bits(at(g, position, params.g_row, part.channel));
-                y_bits[u] = load_bits(at(y, position, params.y_row, part.channel));
-            }
-        }
-#pragma unroll
-        for (u32 u = 0; u < UNROLL; ++u) {
-            if (first + u * part.rows < part.end) {
-                float gradient[VECTOR];
-                float values[VECTOR];
-                unpack16(g_bits[u], gradient);
-                unpack16(y_bits[u], values);
-#pragma unroll
-                for (int i = 0; i < VECTOR; ++i) {
-                    if (IS_RAW && !is_stored_positive(normalization.apply(values[i], i))) gradient[i] = 0.0f;
-                    sums[0][i] += gradient[i];
-                    sums[1][i] = fmaf(gradient[i], values[i] - normalization.mean[i], sums[1][i]);
-                }
-            }
-        }
-    }
-}
-
-// dbeta = factor * sum(g), dgamma = factor * sum(g * (y - mean) * inv_std). With `beta` (and `gamma`), g is not yet
-// masked by the ReLU behind the normalization: the mask is recomputed.
+// dbeta = factor * sum(g), dgamma = factor * sum(g * (y - mean) * inv_std).
 extern "C" __global__ void __launch_bounds__(512)
-    batch_norm_reduction(const element* g, const element* y, const float* mean, const float* inv_std,
-                         const float* gamma, const float* beta, float* dgamma, float* dbeta, float* partials,
-                         u32* tickets, Reduction params) {
+    batch_norm_reduction(const element* g, const element* y, const float* mean_of, const float* inv_std, float* dgamma,
+                         float* dbeta, float* partials, u32* tickets, Reduction params) {
     __shared__ Sums<2> shared;
     const Part part = part_of_thread(params.extent);
     float sums[2][VECTOR] = {};
     if (part.first < part.end) {
-        Normalization normalization;
-        if (beta) {
-            normalization.load(mean, inv_std, gamma, beta, part.channel);
-            reduce<true>(g, y, normalization, params, part, sums);
-        } else {
-            load_channels(mean, part.channel, normalization.mean);
-            reduce<false>(g, y, normalization, params, part, sums);
-        }
+        constexpr u32 UNROLL = 4;
+        float mean[VECTOR];
+        load_channels(mean_of, part.channel, mean);
+        uint4 g_bits[UNROLL];
+        uint4 y_bits[UNROLL];
+        const auto load = [&](u32 u, u32 position) {
+            g_bits[u] = load_bits(at(g, position, params.g_row, part.channel));
+            y_bits[u] = load_bits(at(y, position, params.y_row, part.channel));
+        };
+        for_each_position<UNROLL>(part, load, [&](u32 u, u32) {
+            float gradient[VECTOR];
+            float values[VECTOR];
+            unpack16(g_bits[u], gradient);
+            unpack16(y_bits[u], values);
+#pragma unroll
+            for (int i = 0; i < VECTOR; ++i) {
+                sums[0][i] += gradient[i];
+                sums[1][i] = fmaf(gradient[i], values[i] - mean[i], sums[1][i]);
+            }
+        });
     }
     if (!sum_over_positions(sums, shared, partials, tickets, part, params.extent)) return;
     for_each_channel(params.extent, [&](u32 channel, u32 place) {

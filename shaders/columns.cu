@@ -36,6 +36,24 @@ __device__ __forceinline__ Part part_of_thread(const Extent& extent) {
     return part;
 }
 
+// Calls load(u, position), then take(u, position), for each of a thread's positions: UNROLL of them at a time, so that as
+// many loads are on their way; `u` is the place among these.
+template <u32 UNROLL, class Load, class Take>
+__device__ __forceinline__ void for_each_position(const Part& part, Load load, Take take) {
+    for (u32 first = part.first; first < part.end; first += UNROLL * part.rows) {
+#pragma unroll
+        for (u32 u = 0; u < UNROLL; ++u) {
+            const u32 position = first + u * part.rows;
+            if (position < part.end) load(u, position);
+        }
+#pragma unroll
+        for (u32 u = 0; u < UNROLL; ++u) {
+            const u32 position = first + u * part.rows;
+            if (position < part.end) take(u, position);
+        }
+    }
+}
+
 // Address of some channels at a position.
 __device__ __forceinline__ const element* at(const element* view, u32 position, u32 row, u32 channel) {
     return view + ((u64)position * row + channel);
@@ -65,13 +83,4 @@ __device__ __forceinline__ void store_channels(float* to, u32 channel, const flo
         *reinterpret_cast<float4*>(to + channel + i) =
             make_float4(values[i], values[i + 1], values[i + 2], values[i + 3]);
     }
-}
-
-// Whether storage keeps a positive number of `value`: ReLU's mask, recomputed before the value was rounded.
-__device__ __forceinline__ bool is_stored_positive(float value) {
-#if ELEMENT == 1
-    return value > 2.98023224e-8f;  // 2^-25, half of the smallest f16, is rounded to zero.
-#else
-    return value > 0.0f;  // bf16 has the range of f32 but for its last subnormals.
-#endif
 }

@@ -142,7 +142,7 @@ __device__ __forceinline__ void backward_data(const element* dy, const element* 
         if (second.y && is_inside) reduce<T>(totals[2], values, second_y, second, column);
     }
     if (reductions) {
-        const u32 row_tiles = divide(gridDim.x, g.by_column_tiles);
+        const u32 row_tiles = g.by_column_tiles.divide(gridDim.x);
         write_sums<T, 3>(finish, totals, reductions + (u64)(blockIdx.z * row_tiles + tile.row_tile) * 3 * g.columns,
                          g.columns, tile.column);
     }

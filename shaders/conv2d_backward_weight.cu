@@ -52,8 +52,8 @@ struct WeightLoader {
         const u32 k = row / VECTOR + threadIdx.x % A_WIDTH, chunk = column / VECTOR + threadIdx.x % B_WIDTH;
         has_row = k < params.k / VECTOR;
         dy = dy_ + (u64)k * VECTOR;
-        const u32 tap = divide(chunk, params.by_channels), channel = chunk - tap * params.by_channels.divisor;
-        const u32 r = divide(tap, params.by_window), s = tap - r * params.window_width;
+        const u32 tap = params.by_channels.divide(chunk), channel = chunk - tap * params.by_channels.divisor;
+        const u32 r = params.by_window.divide(tap), s = tap - r * params.window_width;
         bits = r < params.window_height ? 1u << r | 0x10000u << s : 0x80008000u;
         x = x_ + ((long long)(r * params.width + s) * params.row_chunks + channel) * VECTOR;
     }
@@ -62,8 +62,8 @@ struct WeightLoader {
     __device__ __forceinline__ void find(u32 step) const {
         if (threadIdx.x >= T::DEPTH) return;
         const u32 at = step * T::DEPTH + threadIdx.x;
-        const u32 n = divide(at, params.by_map), in_map = at - n * params.by_map.divisor;
-        const u32 p = divide(in_map, params.by_width), q = in_map - p * params.by_width.divisor;
+        const u32 n = params.by_map.divide(at), in_map = at - n * params.by_map.divisor;
+        const u32 p = params.by_width.divide(in_map), q = in_map - p * params.by_width.divisor;
         const int h = (int)(p * params.stride) - (int)params.pad, w = (int)(q * params.stride) - (int)params.pad;
         Source source = {(((int)n * (int)params.height + h) * (int)params.width + w) * (int)params.row_chunks, 0};
         if (at < params.positions)

@@ -28,37 +28,27 @@ extern "C" __global__ void __launch_bounds__(256)
     }
     if (scale_of) load_channels(scale_of, channel, scale);
     if (bias_of) load_channels(bias_of, channel, bias);
-    for (u32 first = part.first; first < part.end; first += UNROLL * part.rows) {
-        uint4 acc_bits[UNROLL];
-        uint4 residual_bits[UNROLL];
+    uint4 acc_bits[UNROLL];
+    uint4 residual_bits[UNROLL];
+    const auto load = [&](u32 u, u32 position) {
+        acc_bits[u] = load_bits(at(acc, position, params.extent.channels, channel));
+        if (residual) residual_bits[u] = load_bits(at(residual, position, params.residual_row, channel));
+    };
+    for_each_position<UNROLL>(part, load, [&](u32 u, u32 position) {
+        float values[VECTOR];
+        float added[VECTOR];
+        unpack16(acc_bits[u], values);
 #pragma unroll
-        for (u32 u = 0; u < UNROLL; ++u) {
-            const u32 position = first + u * part.rows;
-            if (position < part.end) {
-                acc_bits[u] = load_bits(at(acc, position, params.extent.channels, channel));
-                if (residual) residual_bits[u] = load_bits(at(residual, position, params.residual_row, channel));
-            }
+        for (int i = 0; i < VECTOR; ++i) values[i] = fmaf(scale[i], values[i], bias[i]);
+        if (residual) {
+            unpack16(residual_bits[u], added);
+#pragma unroll
+            for (int i = 0; i < VECTOR; ++i) values[i] += added[i];
         }
+        if (params.relu) {
 #pragma unroll
-        for (u32 u = 0; u < UNROLL; ++u) {
-            const u32 position = first + u * part.rows;
-            if (position < part.end) {
-                float values[VECTOR];
-                float added[VECTOR];
-                unpack16(acc_bits[u], values);
-#pragma unroll
-                for (int i = 0; i < VECTOR; ++i) values[i] = fmaf(scale[i], values[i], bias[i]);
-                if (residual) {
-                    unpack16(residual_bits[u], added);
-#pragma unroll
-                    for (int i = 0; i < VECTOR; ++i) values[i] += added[i];
-                }
-                if (params.relu) {
-#pragma unroll
-                    for (int i = 0; i < VECTOR; ++i) values[i] = fmaxf(values[i], 0.0f);
-                }
-                store16(at(y, position, params.y_row, channel), values);
-            }
+            for (int i = 0; i < VECTOR; ++i) values[i] = fmaxf(values[i], 0.0f);
         }
-    }
+        store16(at(y, position, params.y_row, channel), values);
+    });
 }

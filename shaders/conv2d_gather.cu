@@ -59,7 +59,7 @@ struct Corner {
 
 template <class T>
 __device__ __forceinline__ Corner corner(const Geometry& g) {
-    const u32 row_tile = divide(blockIdx.x, g.by_column_tiles);
+    const u32 row_tile = g.by_column_tiles.divide(blockIdx.x);
     return {row_tile, row_tile * T::M, (blockIdx.x - row_tile * g.by_column_tiles.divisor) * T::N};
 }
 
@@ -69,7 +69,7 @@ constexpr u32 NONE = 0xffffffff;
 __device__ __forceinline__ u32 position(const Geometry& g, const Class& c, u32 row) {
     if (row >= c.rows) return NONE;
     if (c.step == 1) return row;
-    const u32 n = divide(row, g.by_map), in_map = row - n * g.by_map.divisor, line = divide(in_map, g.by_width);
+    const u32 n = g.by_map.divide(row), in_map = row - n * g.by_map.divisor, line = g.by_width.divide(in_map);
     const u32 h = c.first_h + line * c.step, w = c.first_w + (in_map - line * g.by_width.divisor) * c.step;
     return h < g.out_height && w < g.out_width ? (n * g.out_height + h) * g.out_width + w : NONE;
 }
@@ -101,7 +101,7 @@ struct Loader {
 #pragma unroll
         for (int i = 0; i < T::A_LOADS; ++i) {
             const u32 row = corner.row + threadIdx.x / T::CHUNKS + i * ROW_STEP;
-            const u32 n = divide(row, g.by_map), in_map = row - n * g.by_map.divisor, line = divide(in_map, g.by_width);
+            const u32 n = g.by_map.divide(row), in_map = row - n * g.by_map.divisor, line = g.by_width.divide(in_map);
             const u32 in_line = in_map - line * g.by_width.divisor;
             const int h = first_h + (int)line * step, w = first_w + (int)in_line * step;
             offsets[i] = (((int)n * (int)g.height + h) * (int)g.width + w) * (int)g.row_chunks;
@@ -129,7 +129,7 @@ struct Loader {
 
     // Chunk `index` of the reduction: its tap and channel chunk.
     __device__ __forceinline__ void locate(u32 index, u32& r, u32& s, u32& channel) const {
-        const u32 tap = divide(index, g.by_channels);
+        const u32 tap = g.by_channels.divide(index);
         channel = index - tap * g.channel_chunks;
         r = tap * width_multiplier >> 16;
         s = tap - r * c.taps_width;

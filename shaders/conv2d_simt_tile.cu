@@ -238,13 +238,4 @@ __device__ __forceinline__ void multiply_step_across(Sums<T>& sums, const float*
         multiply_depth<T>(sums, stage + d * T::M + 4 * T::row(), stage + T::STAGE_A + d * T::N + 4 * T::column());
 }
 
-// Division by a number known to the host, for dividends below 2³¹.
-struct Divisor {
-    u32 divisor;
-    u32 multiplier;
-    u32 shift;
-
-    __device__ __forceinline__ u32 divide(u32 value) const { return (__umulhi(value, multiplier) + value) >> shift; }
-};
-
 #endif

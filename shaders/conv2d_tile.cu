@@ -17,16 +17,6 @@
 #if ELEMENT == 1 || (__CUDA_ARCH__ >= 800 && (ELEMENT == 2 || TF32 == 1))
 #define TENSOR_CORES 1
 
-// Division of numbers below 2^31 by a multiplication: the engine sets `shift = ceil(log2(divisor)) - 1` and
-// `multiplier = ceil(2^(32 + shift) / divisor)`, both zero for a divisor of 1.
-struct Divisor {
-    u32 divisor, multiplier, shift;
-};
-
-__device__ __forceinline__ u32 divide(u32 value, const Divisor& by) {
-    return by.divisor == 1 ? value : __umulhi(value, by.multiplier) >> by.shift;
-}
-
 template <int M_, int N_, int WARP_M_, int WARP_N_, int CHUNKS_, int STAGES_, int BLOCKS_>
 struct Tile {
     static constexpr int M = M_, N = N_, WARP_M = WARP_M_, WARP_N = WARP_N_;

@@ -28,59 +28,49 @@ __device__ __forceinline__ void finish(const element* g, const element* mask, co
     float mean[2][VECTOR];
 #pragma unroll
     for (int n = 0; n < REDUCTIONS; ++n) load_channels(mean_of[n], channel, mean[n]);
-    for (u32 first = part.first; first < part.end; first += UNROLL * part.rows) {
-        uint4 g_bits[UNROLL];
-        uint4 dx_bits[UNROLL];
-        uint4 mask_bits[UNROLL];
-        uint4 y_bits[2][UNROLL];
+    uint4 g_bits[UNROLL];
+    uint4 dx_bits[UNROLL];
+    uint4 mask_bits[UNROLL];
+    uint4 y_bits[2][UNROLL];
+    const auto load = [&](u32 u, u32 position) {
+        g_bits[u] = load_bits(at(g, position, params.g_row, channel));
+        if (params.accumulate) dx_bits[u] = load_bits(at(dx, position, params.dx_row, channel));
+        if (mask) mask_bits[u] = load_bits(at(mask, position, params.mask_row, channel));
 #pragma unroll
-        for (u32 u = 0; u < UNROLL; ++u) {
-            const u32 position = first + u * part.rows;
-            if (position < part.end) {
-                g_bits[u] = load_bits(at(g, position, params.g_row, channel));
-                if (params.accumulate) dx_bits[u] = load_bits(at(dx, position, params.dx_row, channel));
-                if (mask) mask_bits[u] = load_bits(at(mask, position, params.mask_row, channel));
+        for (int n = 0; n < REDUCTIONS; ++n) y_bits[n][u] = load_bits(at(y[n], position, y_row[n], channel));
+    };
+    for_each_position<UNROLL>(part, load, [&](u32 u, u32 position) {
+        float gradient[VECTOR];
+        float values[VECTOR];
+        unpack16(g_bits[u], gradient);
 #pragma unroll
-                for (int n = 0; n < REDUCTIONS; ++n) y_bits[n][u] = load_bits(at(y[n], position, y_row[n], channel));
-            }
+        for (int i = 0; i < VECTOR; ++i) gradient[i] *= params.scale;
+        if (params.accumulate) {
+            unpack16(dx_bits[u], values);
+#pragma unroll
+            for (int i = 0; i < VECTOR; ++i) gradient[i] += values[i];
+        }
+        if (mask) {
+            unpack16(mask_bits[u], values);
+#pragma unroll
+            for (int i = 0; i < VECTOR; ++i) gradient[i] = values[i] > 0.0f ? gradient[i] : 0.0f;
+        }
+        const uint4 stored = pack16(gradient);
+        *reinterpret_cast<uint4*>(at(dx, position, params.dx_row, channel)) = stored;
+        if (REDUCTIONS != 0) {
+            unpack16(stored, gradient);
+#pragma unroll
+            for (int i = 0; i < VECTOR; ++i) sums[0][i] += gradient[i];
         }
 #pragma unroll
-        for (u32 u = 0; u < UNROLL; ++u) {
-            const u32 position = first + u * part.rows;
-            if (position < part.end) {
-                float gradient[VECTOR];
-                float values[VECTOR];
-                unpack16(g_bits[u], gradient);
+        for (int n = 0; n < REDUCTIONS; ++n) {
+            unpack16(y_bits[n][u], values);
 #pragma unroll
-                for (int i = 0; i < VECTOR; ++i) gradient[i] *= params.scale;
-                if (params.accumulate) {
-                    unpack16(dx_bits[u], values);
-#pragma unroll
-                    for (int i = 0; i < VECTOR; ++i) gradient[i] += values[i];
-                }
-                if (mask) {
-                    unpack16(mask_bits[u], values);
-#pragma unroll
-                    for (int i = 0; i < VECTOR; ++i) gradient[i] = values[i] > 0.0f ? gradient[i] : 0.0f;
-                }
-                const uint4 stored = pack16(gradient);
-                *reinterpret_cast<uint4*>(at(dx, position, params.dx_row, channel)) = stored;
-                if (REDUCTIONS != 0) {
-                    unpack16(stored, gradient);
-#pragma unroll
-                    for (int i = 0; i < VECTOR; ++i) sums[0][i] += gradient[i];
-                }
-#pragma unroll
-                for (int n = 0; n < REDUCTIONS; ++n) {
-                    unpack16(y_bits[n][u], values);
-#pragma unroll
-                    for (int i = 0; i < VECTOR; ++i) {
-                        sums[1 + n][i] = fmaf(gradient[i], values[i] - mean[n][i], sums[1 + n][i]);
-                    }
-                }
+            for (int i = 0; i < VECTOR; ++i) {
+                sums[1 + n][i] = fmaf(gradient[i], values[i] - mean[n][i], sums[1 + n][i]);
             }
         }
-    }
+    });
 }
 
 extern "C" __global__ void __launch_bounds__(256)

@@ -28,8 +28,6 @@ pub(super) fn backward(step: &Backward, lowering: &Lowering) -> Candidate {
     let Backward { g, y, mean, inv_std, gamma, dgamma, dbeta, dy, loss_scale } = step;
     let mut pointers = vec![lowering.view(g), lowering.view(y)];
     pointers.extend([mean, inv_std, gamma].map(|&id| lowering.place(id)));
-    // The gradient is masked already: no shift to recompute the mask with.
-    pointers.push(Place::Null);
     pointers.extend([dgamma, dbeta].map(|&id| lowering.place(id)));
     pointers.push(lowering.view(dy));
     let share = loss_scale / y.shape.positions() as f32;
@@ -54,8 +52,6 @@ fn reduction(g: &View, step: &Reduction, offset: u64, lowering: &Lowering) -> (L
     let Reduction { y, mean, inv_std, dgamma, dbeta, factor } = step;
     let tiling = Tiling::sums(g, lowering);
     let mut pointers = vec![lowering.view(g), lowering.view(y), lowering.place(*mean), lowering.place(*inv_std)];
-    // As in `backward`.
-    pointers.extend([Place::Null, Place::Null]);
     pointers.extend([dgamma, dbeta].map(|&id| lowering.place(id)));
     pointers.extend([Place::Workspace { offset }, Place::Tickets]);
     let parameters = [lowering.row(g), lowering.row(y), factor.to_bits()];

@@ -4,6 +4,7 @@
 //! [`winograd`] (f32 without tensor cores). The first of all serves every convolution: the others are compared with it.
 //! [`vendor`] adds cuDNN's and cuBLASLt's where they are installed.
 
+mod divisor;
 pub(super) mod mma;
 pub(super) mod simt;
 #[cfg(test)]

@@ -16,7 +16,7 @@ struct File {
 const ELEMENT: &str = include_str!("../../../../shaders/element.cu");
 const COLUMNS: &str = include_str!("../../../../shaders/columns.cu");
 const COLUMN_SUMS: &str = include_str!("../../../../shaders/column_sums.cu");
-const NORMALIZATION: &str = include_str!("../../../../shaders/normalization.cu");
+const DIVISOR: &str = include_str!("../../../../shaders/divisor.cu");
 const CONV2D_TILE: &str = include_str!("../../../../shaders/conv2d_tile.cu");
 const CONV2D_GATHER: &str = include_str!("../../../../shaders/conv2d_gather.cu");
 const CONV2D_FINISH: &str = include_str!("../../../../shaders/conv2d_finish.cu");
@@ -44,13 +44,13 @@ const FILES: &[File] = &[
     File {
         name: "batch_norm",
         precisions: ALL,
-        before: &[COLUMNS, NORMALIZATION],
+        before: &[COLUMNS],
         text: include_str!("../../../../shaders/batch_norm.cu"),
     },
     File {
         name: "batch_norm_sums",
         precisions: ALL,
-        before: &[COLUMNS, COLUMN_SUMS, NORMALIZATION],
+        before: &[COLUMNS, COLUMN_SUMS],
         text: include_str!("../../../../shaders/batch_norm_sums.cu"),
     },
     File {
@@ -93,19 +93,19 @@ const FILES: &[File] = &[
     File {
         name: "conv2d",
         precisions: TENSOR,
-        before: &[CONV2D_TILE, CONV2D_GATHER, CONV2D_FINISH],
+        before: &[DIVISOR, CONV2D_TILE, CONV2D_GATHER, CONV2D_FINISH],
         text: include_str!("../../../../shaders/conv2d.cu"),
     },
     File {
         name: "conv2d_backward_data",
         precisions: TENSOR,
-        before: &[CONV2D_TILE, CONV2D_GATHER, CONV2D_FINISH],
+        before: &[DIVISOR, CONV2D_TILE, CONV2D_GATHER, CONV2D_FINISH],
         text: include_str!("../../../../shaders/conv2d_backward_data.cu"),
     },
     File {
         name: "conv2d_backward_weight",
         precisions: TENSOR,
-        before: &[CONV2D_TILE],
+        before: &[DIVISOR, CONV2D_TILE],
         text: include_str!("../../../../shaders/conv2d_backward_weight.cu"),
     },
     File {
@@ -177,7 +177,7 @@ const FILES: &[File] = &[
     File {
         name: "conv2d_simt_backward_weight",
         precisions: SINGLE,
-        before: &[CONV2D_SIMT_TILE],
+        before: &[DIVISOR, CONV2D_SIMT_TILE],
         text: include_str!("../../../../shaders/conv2d_simt_backward_weight.cu"),
     },
     File {

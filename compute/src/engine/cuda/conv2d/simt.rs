@@ -5,6 +5,7 @@
 
 use crate::engine::cuda::batch_norm;
 use crate::engine::cuda::columns::{optional_row, optional_view};
+use crate::engine::cuda::conv2d::divisor::divisor;
 use crate::engine::cuda::launch::{Candidate, Command, Kernel, Launch, Lowering, Place};
 use crate::ops::View;
 use crate::ops::conv2d::{BackwardData, BackwardWeight, Forward, Window};
@@ -282,13 +283,6 @@ pub(in crate::engine::cuda) fn backward_data(step: &BackwardData, lowering: &Low
     candidates
 }
 
-/// What a kernel divides by: divisor, multiplier and shift of its `Divisor`.
-fn divisor(value: u32) -> [u32; 3] {
-    let shift = value.next_power_of_two().ilog2();
-    let excess = (1u64 << shift) - u64::from(value);
-    [value, ((excess << 32) / u64::from(value) + 1) as u32, shift]
-}
-
 /// Candidates of a convolution's gradients to its filter and bias.
 pub(in crate::engine::cuda) fn backward_weight(step: &BackwardWeight, lowering: &Lowering) -> Vec<Candidate> {
     const FILE: &str = "conv2d_simt_backward_weight";
@@ -326,20 +320,4 @@ pub(in crate::engine::cuda) fn backward_weight(step: &BackwardWeight, lowering: 
         candidates.push(candidate);
     }
     candidates
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_divisor_divides_as_the_kernel_does() {
-        for value in [1, 2, 3, 5, 7, 49, 64, 112, 3136, 12_544, 50_176, (1 << 31) - 1] {
-            let [_, multiplier, shift] = divisor(value);
-            for dividend in [0, 1, value - 1, value, value.saturating_add(1), 1_605_631, (1 << 31) - 1] {
-                let high = ((u64::from(dividend) * u64::from(multiplier)) >> 32) as u32;
-                assert_eq!((high + dividend) >> shift, dividend / value, "{dividend} / {value}");
-            }
-        }
-    }
 }

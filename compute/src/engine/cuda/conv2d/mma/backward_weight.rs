@@ -1,7 +1,8 @@
 //! Candidates of backward weight.
 
-use super::sizes::{Sizes, divisor};
+use super::sizes::Sizes;
 use super::{CHUNKS, MAX_WORKSPACE_BYTES, MIN_STEPS, name, shared_bytes};
+use crate::engine::cuda::conv2d::divisor::divisor;
 use crate::engine::cuda::launch::{Candidate, Command, Kernel, Launch, Lowering, Place};
 use crate::ops::conv2d::BackwardWeight;
 

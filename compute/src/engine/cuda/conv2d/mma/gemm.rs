@@ -1,7 +1,8 @@
 //! The GEMM of forward and backward data: its tiles, their launches, and parts of its reduction.
 
-use super::sizes::{Sizes, divisor};
+use super::sizes::Sizes;
 use super::{CHUNKS, MIN_STEPS, shared_bytes};
+use crate::engine::cuda::conv2d::divisor::divisor;
 use crate::engine::cuda::launch::{Kernel, Launch, Lowering, TICKETS};
 
 /// Rows and columns of a block's part of the result.

@@ -56,29 +56,3 @@ impl Sizes {
         [r, s, stride, pad].map(|value| value as u32)
     }
 }
-
-/// What a kernel divides by: divisor, multiplier and shift of its `Divisor`.
-pub(super) fn divisor(value: u32) -> [u32; 3] {
-    if value == 1 {
-        return [1, 0, 0];
-    }
-    let shift = (value - 1).ilog2();
-    [value, (1u64 << (32 + shift)).div_ceil(u64::from(value)) as u32, shift]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn divisors_divide() {
-        for value in [1, 2, 3, 7, 8, 49, 56, 64, 196, 3136, 50176, (1 << 20) + 1] {
-            let [_, multiplier, shift] = divisor(value);
-            for dividend in [0, 1, value - 1, value, 5 * value - 1, 5 * value, (1 << 31) - 1] {
-                let high = (u64::from(dividend) * u64::from(multiplier)) >> 32;
-                let quotient = if value == 1 { dividend } else { high as u32 >> shift };
-                assert_eq!(quotient, dividend / value, "{dividend} / {value}");
-            }
-        }
-    }
-}
