@@ -131,8 +131,9 @@ def iteration(model, minibatch, precision, which, mode):
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision != "f32"
     torch.backends.cudnn.benchmark = True
     half = {"bf16": torch.bfloat16, "f16": torch.float16}.get(precision)
-    net, side = network(model)
-    net = net.cuda()
+    # Parameters are drawn on the GPU: large networks would take seconds on the host.
+    with torch.device("cuda"):
+        net, side = network(model)
     x = torch.randn(minibatch, 3, side, side, device="cuda")
     labels = torch.randint(0, 1000, (minibatch,), device="cuda")
     if mode != "eager":
