@@ -16,7 +16,7 @@ struct File {
 const ELEMENT: &str = include_str!("../../../../shaders/element.cu");
 const COLUMNS: &str = include_str!("../../../../shaders/columns.cu");
 const COLUMN_SUMS: &str = include_str!("../../../../shaders/column_sums.cu");
-const DIVISOR: &str = include_str!("../../../../shaders/divisor.cu");
+const CONV2D_DIVISOR: &str = include_str!("../../../../shaders/conv2d_divisor.cu");
 const CONV2D_TILE: &str = include_str!("../../../../shaders/conv2d_tile.cu");
 const CONV2D_GATHER: &str = include_str!("../../../../shaders/conv2d_gather.cu");
 const CONV2D_FINISH: &str = include_str!("../../../../shaders/conv2d_finish.cu");
@@ -93,19 +93,19 @@ const FILES: &[File] = &[
     File {
         name: "conv2d",
         precisions: TENSOR,
-        before: &[DIVISOR, CONV2D_TILE, CONV2D_GATHER, CONV2D_FINISH],
+        before: &[CONV2D_DIVISOR, CONV2D_TILE, CONV2D_GATHER, CONV2D_FINISH],
         text: include_str!("../../../../shaders/conv2d.cu"),
     },
     File {
         name: "conv2d_backward_data",
         precisions: TENSOR,
-        before: &[DIVISOR, CONV2D_TILE, CONV2D_GATHER, CONV2D_FINISH],
+        before: &[CONV2D_DIVISOR, CONV2D_TILE, CONV2D_GATHER, CONV2D_FINISH],
         text: include_str!("../../../../shaders/conv2d_backward_data.cu"),
     },
     File {
         name: "conv2d_backward_weight",
         precisions: TENSOR,
-        before: &[DIVISOR, CONV2D_TILE],
+        before: &[CONV2D_DIVISOR, CONV2D_TILE],
         text: include_str!("../../../../shaders/conv2d_backward_weight.cu"),
     },
     File {
@@ -177,7 +177,7 @@ const FILES: &[File] = &[
     File {
         name: "conv2d_simt_backward_weight",
         precisions: SINGLE,
-        before: &[DIVISOR, CONV2D_SIMT_TILE],
+        before: &[CONV2D_DIVISOR, CONV2D_SIMT_TILE],
         text: include_str!("../../../../shaders/conv2d_simt_backward_weight.cu"),
     },
     File {

@@ -1,6 +1,6 @@
 //! Division inside kernels by numbers that the host knows.
 
-/// What a kernel divides by: divisor, multiplier and shift of `Divisor` in `shaders/divisor.cu`, for dividends below 2³¹.
+/// What a kernel divides by: divisor, multiplier and shift of `Divisor` in `shaders/conv2d_divisor.cu`, for dividends below 2³¹.
 pub(super) fn divisor(value: u32) -> [u32; 3] {
     let shift = value.next_power_of_two().ilog2();
     let excess = (1u64 << shift) - u64::from(value);
