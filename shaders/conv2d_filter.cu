@@ -1,5 +1,5 @@
-// What the filters of a vendor library's convolutions need beside it, for the library knows neither scales nor sums of
-// half precisions in f32.
+// What the filters of some convolutions need beside them: a vendor library knows neither scales nor sums of half
+// precisions in f32, `wgmma` no rounding.
 //
 // Filters are [K][R][S][C] with padded channels. A thread takes one vector of VECTOR elements; blocks of 256 threads, grid
 // x: vectors / 256, rounded up. No shared memory. Limits: row lengths are multiples of VECTOR, at most 2^32 elements.
@@ -42,3 +42,26 @@ extern "C" __global__ void __launch_bounds__(256)
         *reinterpret_cast<float4*>(dw + (u64)vector * VECTOR + i) = four;
     }
 }
+
+#if TF32
+
+struct RoundFilter {
+    u32 vectors;
+};
+
+// y = w rounded to TF32, for tensor cores that would drop the other bits.
+extern "C" __global__ void __launch_bounds__(256) conv2d_round_filter(const element* w, element* y, RoundFilter params) {
+    const u32 vector = blockIdx.x * 256 + threadIdx.x;
+    if (vector >= params.vectors) return;
+    float values[VECTOR];
+    load16(w + (u64)vector * VECTOR, values);
+#pragma unroll
+    for (int i = 0; i < VECTOR; ++i) {
+        u32 bits;
+        asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(values[i]));
+        values[i] = __uint_as_float(bits);
+    }
+    store16(y + (u64)vector * VECTOR, values);
+}
+
+#endif

@@ -1,4 +1,4 @@
-// Convolution on tensor cores of compute capability 9.0a, f16 and bf16.
+// Convolution on tensor cores of compute capability 9.0a.
 //
 //   y[n,p,q,k] = relu(scale[k] * sum x[n, p*stride + i - pad, q*stride + j - pad, c] * w[k,i,j,c] + bias[k]
 //                     + residual[n,p,q,k]), scale, bias and residual nullable
@@ -6,7 +6,7 @@
 // or y without any of these and the statistics of each tile in `partials`. Tiles, threads, shared memory and limits:
 // conv2d_wgmma_gather.cu. Grid: tiles, columns fastest.
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL) && ELEMENT != 0
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 template <int BN, int STAGES, int PENDING>
 __device__ __forceinline__ void forward(const element* x, const element* filter, element* y, const float* scale,
@@ -14,8 +14,8 @@ __device__ __forceinline__ void forward(const element* x, const element* filter,
                                         const Conv2dForward& params) {
     Gemm g;
     g.a = (const uint4*)x;
-    g.a_h = params.h, g.a_w = params.w, g.a_row = params.x_row / 8;
-    g.channels = params.c / 8, g.taps = params.r * params.s, g.taps_s = params.s;
+    g.a_h = params.h, g.a_w = params.w, g.a_row = params.x_row / VECTOR;
+    g.channels = params.c / VECTOR, g.taps = params.r * params.s, g.taps_s = params.s;
     g.images = params.n, g.grid_h = params.p, g.grid_w = params.q, g.step = params.stride;
     g.h0 = g.w0 = -(int)params.pad;
     g.out_h = params.p, g.out_w = params.q, g.out_step = 1, g.out_h0 = g.out_w0 = 0;
@@ -44,7 +44,7 @@ __device__ __forceinline__ void forward(const element* x, const element* filter,
         forward<BN, STAGES, PENDING>(x, filter, y, scale, bias, residual, partials, params);                          \
     }
 
-ENTRY_POINT(128x256, 256, 4, 1, 1)
+ENTRY_POINT(128x256, 256, 4, TF32 ? 0 : 1, 1)
 ENTRY_POINT(128x128, 128, 3, 0, 2)
 ENTRY_POINT(128x64, 64, 3, 0, 3)
 

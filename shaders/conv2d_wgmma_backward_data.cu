@@ -7,7 +7,7 @@
 // stride: a class meets only its own taps. Tiles, threads, shared memory and limits: conv2d_wgmma_gather.cu. Grid x:
 // tiles, columns fastest.
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL) && ELEMENT != 0
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 template <int BN, int STAGES, int PENDING>
 __device__ __forceinline__ void backward_data(const element* dy, const element* filter, element* dx,

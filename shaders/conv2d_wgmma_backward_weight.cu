@@ -16,7 +16,7 @@
 // Shared memory: STAGES * (BM + BN) * 128 bytes, dynamic.
 // Limits: channels and rows of views multiples of 8, maps below 16384, 2^31 positions.
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL) && ELEMENT != 0
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 struct Conv2dBackwardWeight {
     u32 n, h, w, c, k, r, s, stride, pad, p, q;

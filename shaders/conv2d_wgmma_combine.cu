@@ -1,7 +1,7 @@
 // Second passes of the convolutions on `wgmma`: per-channel sums of all tiles, in a fixed order. A thread block has 8
 // channels by 128 shares of the tiles.
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL) && ELEMENT != 0
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 // Adds up the partial statistics: mean and 1 / sqrt(variance + epsilon) of each channel. A block of 8 channels by 128
 // shares of the tiles.

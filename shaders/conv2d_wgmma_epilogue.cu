@@ -1,4 +1,4 @@
-// What the convolutions on `wgmma` do behind their sums, forward and backward data.
+// What the convolutions on `wgmma` do behind their sums in half precisions, forward and backward data.
 //
 // The sums of a tile of 128 rows by BN columns lie in the registers of two warp groups, 64 rows each. They are
 // scaled and rounded there, and pass 16 rows by 64 columns at a time through a warp's own shared memory, so that
@@ -10,38 +10,6 @@
 // Shared memory: STAGING_BYTES, free during the epilogue.
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL) && ELEMENT != 0
-
-struct Conv2dForward {
-    u32 n, h, w, c, k, r, s, stride, pad, p, q;
-    u32 x_row, y_row, residual_row;  // elements from one position to the next
-    u32 relu;
-};
-
-struct Conv2dBackwardData {
-    u32 n, h, w, c, k, r, s, stride, pad, p, q;
-    u32 dy_row, dx_row, mask_row, y1_row, y2_row;
-    u32 accumulate;
-    float scale;
-};
-
-#define OUTSIDE 0xffffffffu
-#define STAGING_BYTES (8 * 2048 + 32)
-
-extern __shared__ __align__(1024) u8 shared_memory[];
-
-// Output positions of a tile's rows, OUTSIDE where a row is none: listed,
-struct ListedRows {
-    u32 output[128];
-
-    __device__ __forceinline__ u32 at(u32 row) const { return output[row]; }
-};
-
-// or consecutive.
-struct ConsecutiveRows {
-    u32 first, end;
-
-    __device__ __forceinline__ u32 at(u32 row) const { return first + row < end ? first + row : OUTSIDE; }
-};
 
 // Pairs of stored values.
 #if ELEMENT == 1
@@ -140,17 +108,6 @@ __device__ __forceinline__ void load8(const float* from, float (&values)[8]) {
 
 __device__ __forceinline__ uint4 chunk_at(const element* view, u32 view_row, u32 position, u32 column) {
     return *(const uint4*)(view + ((u64)position * view_row + column));
-}
-
-// Asks for the tile's part of a view that the epilogue will read.
-template <int BN, class Rows>
-__device__ __forceinline__ void prefetch_tile(const element* view, u32 view_row, const Rows& rows, u32 column0,
-                                              u32 columns) {
-    if (!view) return;
-    for (u32 line = threadIdx.x; line < 128 * BN / 64; line += 256) {
-        const u32 output = rows.at(line / (BN / 64)), column = column0 + line % (BN / 64) * 64;
-        if (output != OUTSIDE && column < columns) prefetch_l2(view + ((u64)output * view_row + column));
-    }
 }
 
 // Sums each of 8 values over the 4 lanes that share a chunk; lane l gets values `l / 8 * 2` and the next.
@@ -257,26 +214,7 @@ __device__ __forceinline__ void finish_with_statistics(const float (&sums)[BN / 
         *(float2*)(own + column) = total[panel];
         *(float2*)(own + BN + column) = squares[panel];
     }
-    u32* counts = (u32*)staging_memory + 8 * 512;
-    if (lane == 0) counts[warp] = count;
-    __syncthreads();
-    const u32 column = column0 + threadIdx.x;
-    if (threadIdx.x >= BN || column >= params.k) return;
-    const float* words = (const float*)staging_memory + threadIdx.x;
-    float sum = 0.0f, square = 0.0f, rows_in_tile = 0.0f;
-    for (int i = 0; i < 8; ++i) {
-        sum += words[i * 512];
-        rows_in_tile += (float)counts[i];
-    }
-    const float mean = rows_in_tile > 0.0f ? sum / rows_in_tile : 0.0f;
-    for (int i = 0; i < 8; ++i)
-        if (counts[i]) {
-            const float away = words[i * 512] / (float)counts[i] - mean;
-            square += words[i * 512 + BN] + (float)counts[i] * away * away;
-        }
-    partials[(u64)tile * 2 * params.k + column] = sum;
-    partials[((u64)tile * 2 + 1) * params.k + column] = square;
-    if (column == 0) partials[(u64)tiles * 2 * params.k + tile] = rows_in_tile;
+    combine_statistics<BN>((float*)staging_memory, count, column0, tile, tiles, partials, params.k);
 }
 
 // Inputs of the epilogue of backward data, each nullable.

@@ -1,14 +1,14 @@
 // The gathering GEMM of convolutions on tensor cores of compute capability 9.0a, forward and backward data.
 //
-// A row is an output position, a column an output channel, the reduction runs over (tap, channel) in steps of 64,
+// A row is an output position, a column an output channel, the reduction runs over (tap, channel) in steps of 128 bytes,
 // flattened, so that few channels waste nothing. A thread block of two warp groups makes a tile of 128 rows by BN
 // columns, each warp group 64 of the rows. Threads copy 16-byte chunks into STAGES buffers, the gathered rows with
 // zeros where a tap leaves the map; chunk `t % 8` of rows `t / 8 + 32 * i` is thread t's.
 //
 // Shared memory, dynamic: STAGES * (128 + BN) * 128 bytes, then 1536 bytes for where the rows are.
-// Limits: channels and rows of views multiples of 8, at most 255 taps, maps below 16384, 2^31 positions.
+// Limits: channels and rows of views multiples of VECTOR, at most 255 taps, maps below 16384, 2^31 positions.
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL) && ELEMENT != 0
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 // The GEMM that a thread block works on.
 struct Gemm {
@@ -150,14 +150,7 @@ __device__ __forceinline__ void multiply(float (&sums)[BN / 2], const Gemm& g, c
         publish_copies();
         __syncthreads();
         const u32 tile = buffers + read * STAGE_BYTES;
-        wgmma_fence();
-#pragma unroll
-        for (int step = 0; step < 4; ++step) {
-            const u64 b = BACKWARD ? operand(tile + 16384 + step * 2048, 8192)
-                                   : operand(tile + 16384 + step * 32, 16);
-            wgmma<0, BACKWARD ? 1 : 0>(sums, operand(tile + group * 8192 + step * 32, 16), b);
-        }
-        wgmma_commit();
+        multiply_panel<BACKWARD>(sums, tile + group * 8192, 1024, tile + 16384);
         if (iteration + AHEAD < iterations) {
             const u32 next = buffers + write * STAGE_BYTES;
             loader.load(iteration + AHEAD, next, next + 16384);

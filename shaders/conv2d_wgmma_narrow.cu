@@ -14,7 +14,7 @@
 // Shared memory, dynamic: 9 * 8192 bytes of filters, and six patches of 184 * 128 bytes.
 // Limits: channels and rows of views multiples of 8, 2^31 positions.
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL) && ELEMENT != 0
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 #define PATCH_BYTES (184 * 128)
 #define FILTER_BYTES (9 * 8192)

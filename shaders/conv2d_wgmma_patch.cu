@@ -1,7 +1,7 @@
 // Convolution and its gradient with respect to the input for windows that keep the map's size (r = s = 2 * pad + 1,
-// stride 1), on tensor cores of compute capability 9.0a, f16 and bf16. Same formulas as conv2d_wgmma.cu.
+// stride 1), on tensor cores of compute capability 9.0a. Same formulas as conv2d_wgmma.cu. TF32 goes forward only.
 //
-// The rows of a tile share most of what their taps read. So the patch of the map under a tile, 64 channels of it, is
+// The rows of a tile share most of what their taps read. So the patch of the map under a tile, 128 bytes of channels, is
 // copied to shared memory once and all taps multiply from there: an operand of `wgmma` may start at any row of a
 // swizzled patch. This takes a third of the traffic from L2, which bounds the plain implicit GEMM.
 //
@@ -9,13 +9,13 @@
 //   flat:   128 consecutive positions of the map with `pad` zero columns behind each line, `pad` zero lines behind each
 //           image, so that a tap is the same shift for every row; rows that are padding are computed and dropped.
 //   square: 8 wide by 16 high positions of one image.
-// The reduction runs over slices of 64 channels and, in a slice, over taps; the next slice's patch is copied meanwhile,
-// 32 rows in a step. Backward data is the same with flipped taps.
+// The reduction runs over slices of 128 bytes of channels and, in a slice, over taps; the next slice's patch is copied
+// meanwhile, 32 rows in a step. Backward data is the same with flipped taps.
 //
 // Shared memory, dynamic: patch, STAGES * BN * 128 bytes, tables, second patch (left out where one slice is all).
 // Limits: channels and rows of views multiples of 8; at least 9 taps; a patch of at most PATCH_ROWS positions.
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL) && ELEMENT != 0
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 struct Conv2dPatchForward {
     Conv2dForward conv;
@@ -185,13 +185,7 @@ __device__ __forceinline__ void multiply_patch(float (&sums)[BN / 2], const Patc
                 __syncthreads();
                 const u32 tile = filters + read * (BN * 128);
                 const u32 a_tile = patch + (group * block_rows + i * pitch + j) * 128;
-                wgmma_fence();
-#pragma unroll
-                for (int step = 0; step < 4; ++step) {
-                    const u64 b = BACKWARD ? operand(tile + step * 2048, 8192) : operand(tile + step * 32, 16);
-                    wgmma<0, BACKWARD ? 1 : 0>(sums, operand(a_tile + step * 32, 16, group_bytes), b);
-                }
-                wgmma_commit();
+                multiply_panel<BACKWARD>(sums, a_tile, group_bytes, tile);
                 if (next_slice < slices) {
                     loader.load_filter(filters + write * (BN * 128), next_slice, next_tap);
                     if (++next_tap == loader.taps) next_tap = 0, ++next_slice;
@@ -215,8 +209,8 @@ __device__ __forceinline__ void forward_patch(const element* x, const element* f
                                               const Conv2dForward& params, u32 flat) {
     PatchGemm g;
     g.a = (const uint4*)x;
-    g.h = params.h, g.w = params.w, g.a_row = params.x_row / 8;
-    g.images = params.n, g.channels = params.c / 8;
+    g.h = params.h, g.w = params.w, g.a_row = params.x_row / VECTOR;
+    g.images = params.n, g.channels = params.c / VECTOR;
     g.window = params.r, g.pad = params.pad, g.flat = flat;
     g.filter = filter;
     g.filter_rows = params.k, g.filter_columns = params.c;
@@ -235,6 +229,18 @@ __device__ __forceinline__ void forward_patch(const element* x, const element* f
     else
         finish_forward<BN>(sums, tables.rows, column0, shared_memory, y, scale, bias, residual, params);
 }
+
+#define FORWARD(NAME, BN, STAGES, PENDING, BLOCKS)                                                                    \
+    extern "C" __global__ void __launch_bounds__(256, BLOCKS) conv2d_wgmma_patch_forward_##NAME(                      \
+        const element* x, const element* filter, const float* scale, const float* bias, const element* residual,     \
+        element* y, float* partials, Conv2dPatchForward params) {                                                     \
+        forward_patch<BN, STAGES, PENDING>(x, filter, y, scale, bias, residual, partials, params.conv, params.flat);  \
+    }
+
+FORWARD(128x128, 128, 3, 0, 2)
+FORWARD(128x64, 64, 3, 0, 3)
+
+#if ELEMENT != 0
 
 template <int BN, int STAGES, int PENDING>
 __device__ __forceinline__ void backward_data_patch(const element* dy, const element* filter, element* dx,
@@ -259,21 +265,17 @@ __device__ __forceinline__ void backward_data_patch(const element* dy, const ele
     finish_gradient<BN>(sums, tables.rows, column0, shared_memory, tile_row, dx, inputs, partials, params);
 }
 
-#define ENTRY_POINTS(NAME, BN, STAGES, PENDING, BLOCKS)                                                           \
-    extern "C" __global__ void __launch_bounds__(256, BLOCKS) conv2d_wgmma_patch_forward_##NAME(                      \
-        const element* x, const element* filter, const float* scale, const float* bias, const element* residual,     \
-        element* y, float* partials, Conv2dPatchForward params) {                                                     \
-        forward_patch<BN, STAGES, PENDING>(x, filter, y, scale, bias, residual, partials, params.conv,            \
-                                               params.flat);                                                          \
-    }                                                                                                                 \
+#define BACKWARD_DATA(NAME, BN, STAGES, PENDING, BLOCKS)                                                              \
     extern "C" __global__ void __launch_bounds__(256, BLOCKS) conv2d_wgmma_patch_backward_data_##NAME(                \
         const element* dy, const element* filter, const element* mask, const element* y1, const float* mean1,        \
         const element* y2, const float* mean2, element* dx, float* partials, Conv2dPatchBackwardData params) {        \
         const GradientInputs inputs = {mask, y1, mean1, y2, mean2};                                                   \
-        backward_data_patch<BN, STAGES, PENDING>(dy, filter, dx, inputs, partials, params.conv, params.flat);     \
+        backward_data_patch<BN, STAGES, PENDING>(dy, filter, dx, inputs, partials, params.conv, params.flat);         \
     }
 
-ENTRY_POINTS(128x128, 128, 3, 0, 2)
-ENTRY_POINTS(128x64, 64, 3, 0, 3)
+BACKWARD_DATA(128x128, 128, 3, 0, 2)
+BACKWARD_DATA(128x64, 64, 3, 0, 3)
+
+#endif
 
 #endif

@@ -14,7 +14,7 @@
 // Shared memory, dynamic: two batches of (256 + 376) * 128 bytes, and 2528 bytes of tables.
 // Limits: channels and rows of views multiples of 8; flat maps at most 58 wide.
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL) && ELEMENT != 0
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 struct Conv2dPatchBackwardWeight {
     u32 n, h, w, c, k;

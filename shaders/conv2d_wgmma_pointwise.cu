@@ -1,15 +1,15 @@
-// 1x1 convolution of stride 1 on tensor cores of compute capability 9.0a, f16 and bf16: formula of conv2d_wgmma.cu,
+// 1x1 convolution of stride 1 on tensor cores of compute capability 9.0a: formula of conv2d_wgmma.cu,
 // tiles, threads, shared memory and limits of conv2d_wgmma_pointwise_tile.cu. Grid: at most the tiles, as many thread
 // blocks as run at once.
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL) && ELEMENT != 0
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 template <int BN, int STAGES, int PENDING>
 __device__ __forceinline__ void forward(const element* x, const element* filter, element* y, const float* scale,
                                         const float* bias, const element* residual, float* partials,
                                         const Conv2dForward& params) {
     const u32 rows = params.n * params.h * params.w;
-    const PointwiseGemm g = {(const uint4*)x, params.x_row / 8, rows, params.c / 8, filter, params.k};
+    const PointwiseGemm g = {(const uint4*)x, params.x_row / VECTOR, rows, params.c / VECTOR, filter, params.k};
     void* staging = shared_memory + STAGES * (128 + BN) * 128;
     multiply_pointwise<BN, STAGES, PENDING, false>(
         g,

@@ -2,7 +2,7 @@
 // formula of conv2d_wgmma_backward_data.cu, tiles, threads, shared memory and limits of conv2d_wgmma_pointwise_tile.cu.
 // Grid: at most the tiles, as many thread blocks as run at once.
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL) && ELEMENT != 0
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 template <int BN, int STAGES, int PENDING>
 __device__ __forceinline__ void backward_data(const element* dy, const element* filter, element* dx,

@@ -1,14 +1,14 @@
 // The GEMM of 1x1 convolutions of stride 1 on tensor cores of compute capability 9.0a, forward and backward data.
 //
-// Rows are positions, columns output channels, the reduction runs over channels in steps of 64. These layers move
+// Rows are positions, columns output channels, the reduction runs over channels in steps of 128 bytes. These layers move
 // more than they multiply, so the thread blocks stay: each makes every gridDim.x-th tile of 128 rows by BN columns
 // and copies the next tiles' steps while it finishes one. Two warp groups have 64 rows each; chunk `t % 8` of rows
 // `t / 8 + 32 * i` is thread t's.
 //
 // Shared memory, dynamic: STAGES * (128 + BN) * 128 bytes, then STAGING_BYTES.
-// Limits: channels and rows of views multiples of 8, 2^31 positions.
+// Limits: channels and rows of views multiples of VECTOR, 2^31 positions.
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL) && ELEMENT != 0
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 struct PointwiseGemm {
     const uint4* a;
@@ -102,13 +102,7 @@ __device__ __forceinline__ void multiply_pointwise(const PointwiseGemm& g, Prefe
             publish_copies();
             __syncthreads();
             const u32 stage = buffers + read * STAGE_BYTES;
-            wgmma_fence();
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                const u64 b = BACKWARD ? operand(stage + 16384 + i * 2048, 8192) : operand(stage + 16384 + i * 32, 16);
-                wgmma<0, BACKWARD ? 1 : 0>(sums, operand(stage + group * 8192 + i * 32, 16), b);
-            }
-            wgmma_commit();
+            multiply_panel<BACKWARD>(sums, stage + group * 8192, 1024, stage + 16384);
             load_next();
             wgmma_wait<PENDING>();
             read = read + 1 == STAGES ? 0 : read + 1;

@@ -23,7 +23,11 @@ const CONV2D_FINISH: &str = include_str!("../../../../shaders/conv2d_finish.cu")
 const CONV2D_SIMT_TILE: &str = include_str!("../../../../shaders/conv2d_simt_tile.cu");
 const CONV2D_SIMT_GATHER: &str = include_str!("../../../../shaders/conv2d_simt_gather.cu");
 const CONV2D_WGMMA_TILE: &str = include_str!("../../../../shaders/conv2d_wgmma_tile.cu");
-const CONV2D_WGMMA_EPILOGUE: &str = include_str!("../../../../shaders/conv2d_wgmma_epilogue.cu");
+const CONV2D_WGMMA_EPILOGUE: &str = concat!(
+    include_str!("../../../../shaders/conv2d_wgmma_rows.cu"),
+    include_str!("../../../../shaders/conv2d_wgmma_epilogue.cu"),
+    include_str!("../../../../shaders/conv2d_wgmma_epilogue_single.cu"),
+);
 const CONV2D_WGMMA_GATHER: &str = include_str!("../../../../shaders/conv2d_wgmma_gather.cu");
 const CONV2D_WGMMA_POINTWISE_TILE: &str = include_str!("../../../../shaders/conv2d_wgmma_pointwise_tile.cu");
 
@@ -110,7 +114,7 @@ const FILES: &[File] = &[
     },
     File {
         name: "conv2d_wgmma",
-        precisions: HALF,
+        precisions: TENSOR,
         before: &[CONV2D_WGMMA_TILE, CONV2D_WGMMA_EPILOGUE, CONV2D_WGMMA_GATHER],
         text: include_str!("../../../../shaders/conv2d_wgmma.cu"),
     },
@@ -122,7 +126,7 @@ const FILES: &[File] = &[
     },
     File {
         name: "conv2d_wgmma_pointwise",
-        precisions: HALF,
+        precisions: TENSOR,
         before: &[CONV2D_WGMMA_TILE, CONV2D_WGMMA_EPILOGUE, CONV2D_WGMMA_POINTWISE_TILE],
         text: include_str!("../../../../shaders/conv2d_wgmma_pointwise.cu"),
     },
@@ -134,7 +138,7 @@ const FILES: &[File] = &[
     },
     File {
         name: "conv2d_wgmma_patch",
-        precisions: HALF,
+        precisions: TENSOR,
         before: &[CONV2D_WGMMA_TILE, CONV2D_WGMMA_EPILOGUE],
         text: include_str!("../../../../shaders/conv2d_wgmma_patch.cu"),
     },
@@ -152,7 +156,7 @@ const FILES: &[File] = &[
     },
     File {
         name: "conv2d_wgmma_combine",
-        precisions: HALF,
+        precisions: TENSOR,
         before: &[],
         text: include_str!("../../../../shaders/conv2d_wgmma_combine.cu"),
     },

@@ -1,5 +1,5 @@
-//! Implicit GEMMs on the tensor cores of compute capability 9.0, in `shaders/conv2d_wgmma*.cu`, for half precisions: one
-//! candidate for each way to read the gathered operand and each tile.
+//! Implicit GEMMs on the tensor cores of compute capability 9.0, in `shaders/conv2d_wgmma*.cu`: one candidate for each way
+//! to read the gathered operand and each tile. TF32 goes forward only: its instruction takes no transposed operand.
 //!
 //! The structures of parameters, the tiles and their shared memory are those of the kernel texts.
 
@@ -37,6 +37,14 @@ fn combine(entry: &'static str, pointers: Vec<Place>, parameters: Vec<u32>, chan
     Command::Kernel(Launch { kernel, pointers, parameters, grid, threads: 1024, shared_bytes: 0 })
 }
 
+/// A filter of so many vectors, rounded to TF32: the tensor cores would drop what it has beside.
+fn round_filter(w: Place, rounded: Place, vectors: u32) -> Command {
+    let kernel = Kernel { file: "conv2d_filter", entry: "conv2d_round_filter" };
+    let (pointers, parameters) = (vec![w, rounded], vec![vectors]);
+    let grid = [vectors.div_ceil(256), 1, 1];
+    Command::Kernel(Launch { kernel, pointers, parameters, grid, threads: 256, shared_bytes: 0 })
+}
+
 /// Candidates of a convolution with its epilogue, but for dropout, and its statistics.
 pub(in crate::engine::cuda) fn forward(step: &Forward, lowering: &Lowering) -> Vec<Candidate> {
     let epilogue = &step.epilogue;
@@ -49,13 +57,15 @@ pub(in crate::engine::cuda) fn forward(step: &Forward, lowering: &Lowering) -> V
     }
     let residual = epilogue.residual.as_ref();
     let partials = Place::Workspace { offset: 0 };
+    let filter = if sizes.is_half() { lowering.place(step.w) } else { Place::Kept { offset: 0 } };
     let candidate = |choice: (Reading, &'static Tile, &'static str)| {
         let (reading, tile, _) = choice;
         let row_tiles = sizes.row_tiles(reading, sizes.p, sizes.q);
-        let (mut launch, parts) = launch(choice, tile.forward, [row_tiles, 1, sizes.k, sizes.c], lowering);
+        let (mut launch, parts) =
+            launch(choice, tile.forward, [row_tiles, 1, sizes.k, sizes.c.div_ceil(sizes.step)], lowering);
         launch.pointers = vec![
             lowering.view(&step.x),
-            lowering.place(step.w),
+            filter,
             lowering.optional(epilogue.scale),
             lowering.optional(epilogue.bias),
             residual.map_or(Place::Null, |view| lowering.view(view)),
@@ -70,6 +80,11 @@ pub(in crate::engine::cuda) fn forward(step: &Forward, lowering: &Lowering) -> V
         }
         let mut candidate = Candidate::of(launch);
         candidate.name = name(reading, tile.forward);
+        if !sizes.is_half() {
+            let vectors = sizes.k * sizes.r * sizes.s * sizes.c / 4;
+            candidate.prepare.push(round_filter(lowering.place(step.w), filter, vectors));
+            candidate.kept_bytes = u64::from(vectors) * 16;
+        }
         if let Some(to) = &step.statistics {
             candidate.workspace_bytes = u64::from(parts) * (2 * u64::from(sizes.k) + 1) * 4;
             candidate.commands.push(combine(
@@ -87,7 +102,7 @@ pub(in crate::engine::cuda) fn forward(step: &Forward, lowering: &Lowering) -> V
 /// Candidates of a convolution's gradient to its input, with epilogue and up to two reductions.
 pub(in crate::engine::cuda) fn backward_data(step: &BackwardData, lowering: &Lowering) -> Vec<Candidate> {
     let epilogue = &step.epilogue;
-    let Some(sizes) = Sizes::new(&step.dx, &step.dy, step.window, lowering) else {
+    let Some(sizes) = Sizes::new(&step.dx, &step.dy, step.window, lowering).filter(Sizes::is_half) else {
         return Vec::new();
     };
     if epilogue.reductions.len() > 2 {
@@ -100,7 +115,8 @@ pub(in crate::engine::cuda) fn backward_data(step: &BackwardData, lowering: &Low
     let candidate = |choice: (Reading, &'static Tile, &'static str)| {
         let (reading, tile, _) = choice;
         let row_tiles = sizes.row_tiles(reading, sizes.h.div_ceil(sizes.stride), sizes.w.div_ceil(sizes.stride));
-        let (mut launch, parts) = launch(choice, tile.backward_data, [row_tiles, classes, sizes.c, sizes.k], lowering);
+        let (mut launch, parts) =
+            launch(choice, tile.backward_data, [row_tiles, classes, sizes.c, sizes.k.div_ceil(sizes.step)], lowering);
         launch.pointers = vec![lowering.view(&step.dy), lowering.place(step.w)];
         launch.pointers.push(mask.map_or(Place::Null, |view| lowering.view(view)));
         for to in [first, second] {

@@ -22,7 +22,7 @@ const WEIGHT_TILES: [WeightTile; 3] = [
 
 /// Candidates of a convolution's gradients to its filter and bias.
 pub(in crate::engine::cuda) fn backward_weight(step: &BackwardWeight, lowering: &Lowering) -> Vec<Candidate> {
-    let Some(sizes) = Sizes::new(&step.x, &step.dy, step.window, lowering) else {
+    let Some(sizes) = Sizes::new(&step.x, &step.dy, step.window, lowering).filter(Sizes::is_half) else {
         return Vec::new();
     };
     let rows = [lowering.row(&step.x), lowering.row(&step.dy)];

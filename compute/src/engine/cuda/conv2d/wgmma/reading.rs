@@ -95,11 +95,11 @@ pub(super) const NARROW: [Tile; 1] = [Tile {
 }];
 
 /// A launch without its arguments, and the parts that its per-channel sums are left in: `row_tiles` of `classes` residue
-/// classes, over `columns` columns; `depth` channels in the reduction.
+/// classes, over `columns` columns; `slices` panels of channels in the reduction.
 pub(super) fn launch(
     (reading, tile, file): (Reading, &Tile, &'static str),
     entry: &'static str,
-    [row_tiles, classes, columns, depth]: [u32; 4],
+    [row_tiles, classes, columns, slices]: [u32; 4],
     lowering: &Lowering,
 ) -> (Launch, u32) {
     let multiprocessors = lowering.facts.multiprocessors;
@@ -112,7 +112,7 @@ pub(super) fn launch(
             ([blocks.min(multiprocessors * tile.blocks), 1, 1], THREADS, operands + STAGING_BYTES, row_tiles)
         }
         Reading::Patch { .. } => {
-            let patches = if depth > 64 { 2 } else { 1 };
+            let patches = slices.min(2);
             let tables = ((ROWS + PATCH_ROWS) * 4).next_multiple_of(1024);
             let bytes = (patches * PATCH_ROWS + tile.stages * tile.columns) * STEP_BYTES + tables;
             ([blocks, 1, 1], THREADS, bytes, row_tiles)

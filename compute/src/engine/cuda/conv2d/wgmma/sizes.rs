@@ -1,11 +1,10 @@
 //! Sizes of convolutions as their kernels take them, and which kernels suit them.
 
 use super::reading::{GATHER, NARROW, PATCH, POINTWISE, Reading, Tile};
-use super::{PATCH_ROWS, ROWS};
+use super::{PATCH_ROWS, ROWS, STEP_BYTES};
 use crate::engine::cuda::launch::Lowering;
 use crate::ops::View;
 use crate::ops::conv2d::Window;
-use crate::shape::Element;
 
 /// Positions of the output below which tiles would be mostly empty.
 const MIN_OUTPUTS: u32 = 32;
@@ -27,12 +26,13 @@ pub(super) struct Sizes {
     pub(super) s: u32,
     pub(super) stride: u32,
     pub(super) pad: u32,
+    /// Channels in a step of the reduction.
+    pub(super) step: u32,
 }
 
 impl Sizes {
     /// None where the kernels do not reach, or other kernels are the better choice by far.
     pub(super) fn new(x: &View, y: &View, window: Window, lowering: &Lowering) -> Option<Self> {
-        let is_half = matches!(lowering.element(), Element::F16 | Element::Bf16);
         let sizes = Self {
             n: x.shape.n as u32,
             h: x.shape.h as u32,
@@ -45,12 +45,18 @@ impl Sizes {
             s: window.s as u32,
             stride: window.stride as u32,
             pad: window.pad as u32,
+            step: STEP_BYTES / lowering.element().bytes() as u32,
         };
-        let is_served = lowering.facts.capability == (9, 0) && is_half;
+        let is_served = lowering.facts.capability == (9, 0);
         // Fully connected layers have few rows and a long reduction: left to kernels that cut it.
         let is_connected = sizes.p * sizes.q == 1;
         let is_fit = sizes.outputs() >= MIN_OUTPUTS && sizes.r * sizes.s <= MAX_TAPS;
         (is_served && !is_connected && is_fit).then_some(sizes)
+    }
+
+    /// Whether every kernel takes the elements. Those of TF32 are forward, and of the general readings.
+    pub(super) fn is_half(&self) -> bool {
+        self.step * 2 == STEP_BYTES
     }
 
     /// Positions of the output.
@@ -60,7 +66,7 @@ impl Sizes {
 
     /// The first words of every structure of parameters.
     pub(super) fn words(&self) -> Vec<u32> {
-        let Self { n, h, w, c, k, p, q, r, s, stride, pad } = *self;
+        let Self { n, h, w, c, k, p, q, r, s, stride, pad, .. } = *self;
         vec![n, h, w, c, k, r, s, stride, pad, p, q]
     }
 
@@ -95,7 +101,7 @@ impl Sizes {
             }
         }
         let depth = if is_forward { self.c } else { self.k };
-        if keeps_size && self.r == 3 && depth <= 64 {
+        if keeps_size && self.r == 3 && depth <= 64 && self.is_half() {
             add(Reading::Narrow, &NARROW, "conv2d_wgmma_narrow", "conv2d_wgmma_narrow");
         }
         choices
