@@ -118,21 +118,12 @@ extern "C" __global__ void __launch_bounds__(256)
             offset[i] *= -params.share * factor[i];
         }
     }
-    uint4 g_bits[UNROLL];
-    uint4 y_bits[UNROLL];
-    const auto load = [&](u32 u, u32 position) {
-        g_bits[u] = load_bits(at(g, position, params.g_row, part.channel));
-        y_bits[u] = load_bits(at(y, position, params.y_row, part.channel));
-    };
-    for_each_position<UNROLL>(part, load, [&](u32 u, u32 position) {
-        float gradient[VECTOR];
-        float values[VECTOR];
-        unpack16(g_bits[u], gradient);
-        unpack16(y_bits[u], values);
+    const auto take = [&](u32 position, const float (&gradient)[VECTOR], float (&values)[VECTOR]) {
 #pragma unroll
         for (int i = 0; i < VECTOR; ++i) {
             values[i] = fmaf(factor[i], gradient[i], fmaf(slope[i], values[i] - mean[i], offset[i]));
         }
         store16(at(dy, position, params.dy_row, part.channel), values);
-    });
+    };
+    for_each_pair<UNROLL>(g, params.g_row, y, params.y_row, part, take);
 }

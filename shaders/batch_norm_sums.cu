@@ -145,26 +145,16 @@ extern "C" __global__ void __launch_bounds__(512)
     const Part part = part_of_thread(params.extent);
     float sums[2][VECTOR] = {};
     if (part.first < part.end) {
-        constexpr u32 UNROLL = 4;
         float mean[VECTOR];
         load_channels(mean_of, part.channel, mean);
-        uint4 g_bits[UNROLL];
-        uint4 y_bits[UNROLL];
-        const auto load = [&](u32 u, u32 position) {
-            g_bits[u] = load_bits(at(g, position, params.g_row, part.channel));
-            y_bits[u] = load_bits(at(y, position, params.y_row, part.channel));
-        };
-        for_each_position<UNROLL>(part, load, [&](u32 u, u32) {
-            float gradient[VECTOR];
-            float values[VECTOR];
-            unpack16(g_bits[u], gradient);
-            unpack16(y_bits[u], values);
+        const auto take = [&](u32, const float (&gradient)[VECTOR], const float (&values)[VECTOR]) {
 #pragma unroll
             for (int i = 0; i < VECTOR; ++i) {
                 sums[0][i] += gradient[i];
                 sums[1][i] = fmaf(gradient[i], values[i] - mean[i], sums[1][i]);
             }
-        });
+        };
+        for_each_pair<4>(g, params.g_row, y, params.y_row, part, take);
     }
     if (!sum_over_positions(sums, shared, partials, tickets, part, params.extent)) return;
     for_each_channel(params.extent, [&](u32 channel, u32 place) {

@@ -84,3 +84,22 @@ __device__ __forceinline__ void store_channels(float* to, u32 channel, const flo
             make_float4(values[i], values[i + 1], values[i + 2], values[i + 3]);
     }
 }
+
+// take(position, values of a, values of b) for every position of the part, of two views.
+template <u32 UNROLL, class Take>
+__device__ __forceinline__ void for_each_pair(const element* a, u32 a_row, const element* b, u32 b_row,
+                                              const Part& part, Take take) {
+    uint4 a_bits[UNROLL];
+    uint4 b_bits[UNROLL];
+    const auto load = [&](u32 u, u32 position) {
+        a_bits[u] = load_bits(at(a, position, a_row, part.channel));
+        b_bits[u] = load_bits(at(b, position, b_row, part.channel));
+    };
+    for_each_position<UNROLL>(part, load, [&](u32 u, u32 position) {
+        float a_values[VECTOR];
+        float b_values[VECTOR];
+        unpack16(a_bits[u], a_values);
+        unpack16(b_bits[u], b_values);
+        take(position, a_values, b_values);
+    });
+}
