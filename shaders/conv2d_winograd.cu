@@ -1,10 +1,12 @@
-// Convolutions of 3x3 windows at stride 1 by Winograd's minimal filtering F(4x4, 3x3), in f32 without tensor cores:
-// each 4x4 tile of the output takes 36 products a channel instead of 144.
+// Convolutions at stride 1 by Winograd's minimal filtering, in f32 without tensor cores: 36 products a channel and tile.
 //
-//   y = Aᵀ [ Σ_c (G g Gᵀ) ∘ (Bᵀ d B) ] A        d: 6x6 tile of the input, g: 3x3 filter, ∘ elementwise
+//   F(4x4, 3x3): 3x3 windows, tiles of 4x4 outputs, 144 products otherwise
+//   F(2x2, 5x5): 5x5 windows, tiles of 2x2 outputs, 100 products otherwise
 //
-// and its transpose for the gradient of the filter: dg = Gᵀ [ Σ_tiles (A dy Aᵀ) ∘ (Bᵀ d B) ] G. The gradient of the
-// input is the forward pass of dy with flipped, transposed filters and padding 2 − pad.
+//   y = Aᵀ [ Σ_c (G g Gᵀ) ∘ (Bᵀ d B) ] A        d: 6x6 tile of the input, g: filter, ∘ elementwise
+//
+// and its transpose for the gradient of a 3x3 filter: dg = Gᵀ [ Σ_tiles (A dy Aᵀ) ∘ (Bᵀ d B) ] G. The gradient of the
+// input is the forward pass of dy with flipped, transposed filters and padding `window - 1 - pad`.
 //
 // Source: Lavin, Gray, "Fast Algorithms for Convolutional Neural Networks", 2016. The points are 0, ±3/4, ±3/2 and ∞,
 // whose coefficients are exact; the normalized error over 256 channels is 1.2e-6 (2.4e-6 with the usual 0, ±1, ±2, ∞).
@@ -13,8 +15,8 @@
 // multiply 36 matrices, transform the output. Layouts, f = 6·i + j numbering the products of a tile:
 //   filter  [f][k][c]   input  [f][tile of the chunk][c]   products  [f][tile of the chunk][k]
 //
-// This file holds the transforms, conv2d_winograd_multiply.cu the products. One thread transforms a tile of two
-// channels, channels first.
+// conv2d_winograd_points.cu holds what is done along one side, this file the transforms of tiles,
+// conv2d_winograd_multiply.cu the products. One thread transforms a tile of two channels, channels first.
 //
 // Limits: channels in memory are multiples of 4; fewer than 2³¹ tiles, and elements in one image of a map.
 
@@ -25,8 +27,8 @@ struct WinogradChunk {
     u32 h, w, row, channels;
     // Zeros above and left of the input; 0 for the output.
     u32 pad;
-    // Tiles along the map, the chunk's first one and their number.
-    u32 tiles_h, tiles_w, first_tile, tiles;
+    // Tiles along the map, the chunk's first one and their number; outputs along a side of a tile.
+    u32 tiles_h, tiles_w, first_tile, tiles, side;
 };
 
 struct WinogradForward {
@@ -51,107 +53,51 @@ struct WinogradFilterGradient {
     float factor;
 };
 
-__device__ __forceinline__ float2 operator+(float2 a, float2 b) { return make_float2(a.x + b.x, a.y + b.y); }
-__device__ __forceinline__ float2 operator-(float2 a, float2 b) { return make_float2(a.x - b.x, a.y - b.y); }
-__device__ __forceinline__ float2 operator*(float a, float2 b) { return make_float2(a * b.x, a * b.y); }
-// a · b + c
-__device__ __forceinline__ float2 fma2(float a, float2 b, float2 c) {
-    return make_float2(fmaf(a, b.x, c.x), fmaf(a, b.y, c.y));
-}
-
-// The points ±P1, ±P2.
-#define P1 0.75f
-#define P2 1.5f
-
-// Bᵀ v
-__device__ __forceinline__ void transform_input(float2& v0, float2& v1, float2& v2, float2& v3, float2& v4,
-                                                float2& v5) {
-    const float2 even1 = fma2(-P2 * P2, v2, v4), odd1 = P1 * fma2(-P2 * P2, v1, v3);
-    const float2 even2 = fma2(-P1 * P1, v2, v4), odd2 = P2 * fma2(-P1 * P1, v1, v3);
-    v0 = fma2(P1 * P1 * P2 * P2, v0, fma2(-P1 * P1 - P2 * P2, v2, v4));
-    v5 = fma2(P1 * P1 * P2 * P2, v1, fma2(-P1 * P1 - P2 * P2, v3, v5));
-    v1 = even1 + odd1;
-    v2 = even1 - odd1;
-    v3 = even2 + odd2;
-    v4 = even2 - odd2;
-}
-
-// Aᵀ v
-__device__ __forceinline__ void transform_output(const float2 (&v)[6], float2& y0, float2& y1, float2& y2, float2& y3) {
-    const float2 even1 = v[1] + v[2], odd1 = v[1] - v[2], even2 = v[3] + v[4], odd2 = v[3] - v[4];
-    y0 = v[0] + even1 + even2;
-    y1 = fma2(P1, odd1, P2 * odd2);
-    y2 = fma2(P1 * P1, even1, P2 * P2 * even2);
-    y3 = fma2(P1 * P1 * P1, odd1, fma2(P2 * P2 * P2, odd2, v[5]));
-}
-
-// A v
-__device__ __forceinline__ void transform_gradient(float2 v0, float2 v1, float2 v2, float2 v3, float2 (&y)[6]) {
-    const float2 even1 = fma2(P1 * P1, v2, v0), odd1 = P1 * fma2(P1 * P1, v3, v1);
-    const float2 even2 = fma2(P2 * P2, v2, v0), odd2 = P2 * fma2(P2 * P2, v3, v1);
-    y[0] = v0;
-    y[1] = even1 + odd1;
-    y[2] = even1 - odd1;
-    y[3] = even2 + odd2;
-    y[4] = even2 - odd2;
-    y[5] = v3;
-}
-
-// Factors of G's rows: reciprocals of the products of the differences of a point to all others.
-#define G0 (1.0f / (P1 * P1 * P2 * P2))
-#define G1 (0.5f / (P1 * P1 * (P1 * P1 - P2 * P2)))
-#define G2 (0.5f / (P2 * P2 * (P2 * P2 - P1 * P1)))
-
-// G v
-__device__ __forceinline__ void transform_filter(float2 v0, float2 v1, float2 v2, float2 (&u)[6]) {
-    const float2 even1 = G1 * fma2(P1 * P1, v2, v0), even2 = G2 * fma2(P2 * P2, v2, v0);
-    u[0] = G0 * v0;
-    u[1] = fma2(G1 * P1, v1, even1);
-    u[2] = fma2(-G1 * P1, v1, even1);
-    u[3] = fma2(G2 * P2, v1, even2);
-    u[4] = fma2(-G2 * P2, v1, even2);
-    u[5] = v2;
-}
-
-// Gᵀ u
-__device__ __forceinline__ void transform_filter_gradient(const float2 (&u)[6], float2& v0, float2& v1, float2& v2) {
-    const float2 even1 = G1 * (u[1] + u[2]), even2 = G2 * (u[3] + u[4]);
-    v0 = fma2(G0, u[0], even1 + even2);
-    v1 = fma2(G1 * P1, u[1] - u[2], G2 * P2 * (u[3] - u[4]));
-    v2 = fma2(P1 * P1, even1, fma2(P2 * P2, even2, u[5]));
-}
-
 __device__ __forceinline__ float2 load2(const float* from) { return *reinterpret_cast<const float2*>(from); }
 
 __device__ __forceinline__ void store2(float* to, float2 value) { *reinterpret_cast<float2*>(to) = value; }
 
-// Filter [k][3][3][c] to [f][k][c]; flipped where it is meant for the gradient of the input.
-// Grid: x = k · c / 512 rounded up. 256 threads.
-extern "C" __global__ void __launch_bounds__(256) conv2d_winograd_filter(const float* w, float* transformed,
-                                                                         WinogradFilter parameters) {
+// Filter [k][TAPS][TAPS][c] to [f][k][c]; flipped where it is meant for the gradient of the input.
+template <int TAPS>
+__device__ __forceinline__ void filter(const float* w, float* transformed, const WinogradFilter& parameters) {
     const u32 k = parameters.k, c = parameters.c, flipped = parameters.flipped;
     const u32 index = blockIdx.x * 256 + threadIdx.x;
     if (index >= k * c / 2) return;
     const u32 row = index / (c / 2), channel = (index - row * (c / 2)) * 2;
-    const float* from = w + (u64)row * 9 * c + channel;
-    float2 columns[3][6];
+    const float* from = w + (u64)row * (TAPS * TAPS) * c + channel;
+    float2 columns[TAPS][6];
 #pragma unroll
-    for (int s = 0; s < 3; ++s) {
-        float2 v[3];
+    for (int s = 0; s < TAPS; ++s) {
+        float2 v[TAPS];
 #pragma unroll
-        for (int r = 0; r < 3; ++r) v[r] = load2(from + (flipped ? (2 - r) * 3 + 2 - s : r * 3 + s) * c);
-        transform_filter(v[0], v[1], v[2], columns[s]);
+        for (int r = 0; r < TAPS; ++r) {
+            const int tap = r * TAPS + s;
+            v[r] = load2(from + (flipped ? TAPS * TAPS - 1 - tap : tap) * c);
+        }
+        transform_filter(v, columns[s]);
     }
     float* to = transformed + (u64)row * c + channel;
     const u64 size = (u64)k * c;
 #pragma unroll
     for (int i = 0; i < 6; ++i) {
-        float2 u[6];
-        transform_filter(columns[0][i], columns[1][i], columns[2][i], u);
+        float2 v[TAPS], u[6];
+#pragma unroll
+        for (int s = 0; s < TAPS; ++s) v[s] = columns[s][i];
+        transform_filter(v, u);
 #pragma unroll
         for (int j = 0; j < 6; ++j) store2(to + (i * 6 + j) * size, u[j]);
     }
 }
+
+// Grid: x = k · c / 512 rounded up. 256 threads.
+#define FILTER(NAME, TAPS)                                                                                            \
+    extern "C" __global__ void __launch_bounds__(256) NAME(const float* w, float* transformed,                        \
+                                                           WinogradFilter parameters) {                               \
+        filter<TAPS>(w, transformed, parameters);                                                                     \
+    }
+
+FILTER(conv2d_winograd_filter_3x3, 3)
+FILTER(conv2d_winograd_filter_5x5, 5)
 
 // Where a thread of a transform works.
 struct TilePosition {
@@ -169,8 +115,8 @@ __device__ __forceinline__ TilePosition tile_position(const WinogradChunk& chunk
     at.channel = (index - at.tile * pairs) * 2;
     at.exists = at.tile < chunk.tiles;
     const u32 number = chunk.first_tile + at.tile, line = number / chunk.tiles_w, image = line / chunk.tiles_h;
-    at.h = (int)(line - image * chunk.tiles_h) * 4 - (int)chunk.pad;
-    at.w = (int)(number - line * chunk.tiles_w) * 4 - (int)chunk.pad;
+    at.h = (int)((line - image * chunk.tiles_h) * chunk.side) - (int)chunk.pad;
+    at.w = (int)((number - line * chunk.tiles_w) * chunk.side) - (int)chunk.pad;
     at.image = (u64)image * chunk.h * chunk.w * chunk.row + at.channel;
     return at;
 }
@@ -231,79 +177,94 @@ extern "C" __global__ void __launch_bounds__(256) conv2d_winograd_gradient(const
     }
 }
 
-// One 4x4 tile of the output from its products.
+// One tile of the output from its products.
+template <int SIDE>
 __device__ __forceinline__ void output_tile(const float* products, const WinogradChunk& chunk, const TilePosition& at,
-                                            float2 (&y)[4][4]) {
+                                            float2 (&y)[SIDE][SIDE]) {
     const float* from = products + (u64)at.tile * chunk.channels + at.channel;
     const u64 size = (u64)chunk.tiles * chunk.channels;
-    float2 columns[6][4];
+    float2 columns[6][SIDE];
 #pragma unroll
     for (int j = 0; j < 6; ++j) {
         float2 v[6];
 #pragma unroll
         for (int i = 0; i < 6; ++i) v[i] = load2(from + (i * 6 + j) * size);
-        transform_output(v, columns[j][0], columns[j][1], columns[j][2], columns[j][3]);
+        transform_output(v, columns[j]);
     }
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < SIDE; ++i) {
         const float2 v[6] = {columns[0][i], columns[1][i], columns[2][i], columns[3][i], columns[4][i], columns[5][i]};
-        transform_output(v, y[i][0], y[i][1], y[i][2], y[i][3]);
+        transform_output(v, y[i]);
     }
 }
 
-// y = relu(scale · sum + bias + residual); nothing where a pointer is null. Grid and threads as above.
-extern "C" __global__ void __launch_bounds__(256) conv2d_winograd_forward_output(
-    const float* products, const float* scale, const float* bias, const float* residual, float* y,
-    WinogradForward parameters) {
+// Calls finish(sum, position) for each output of this thread's tile that the map has.
+template <int SIDE, class Finish>
+__device__ __forceinline__ void for_each_output(const float* products, const WinogradChunk& chunk,
+                                                const TilePosition& at, Finish finish) {
+    float2 sums[SIDE][SIDE];
+    output_tile(products, chunk, at, sums);
+    const u64 first = at.image - at.channel, image = chunk.row ? first / chunk.row : 0;
+#pragma unroll
+    for (int i = 0; i < SIDE; ++i)
+#pragma unroll
+        for (int j = 0; j < SIDE; ++j) {
+            const int h = at.h + i, w = at.w + j;
+            if ((u32)h < chunk.h && (u32)w < chunk.w) finish(sums[i][j], image + h * (int)chunk.w + w);
+        }
+}
+
+// y = relu(scale · sum + bias + residual); nothing where a pointer is null.
+template <int SIDE>
+__device__ __forceinline__ void forward_output(const float* products, const float* scale, const float* bias,
+                                               const float* residual, float* y, const WinogradForward& parameters) {
     const WinogradChunk& chunk = parameters.chunk;
     const TilePosition at = tile_position(chunk);
     if (!at.exists) return;
-    float2 sums[4][4];
-    output_tile(products, chunk, at, sums);
     const float2 factor = scale ? load2(scale + at.channel) : make_float2(1.0f, 1.0f);
     const float2 summand = bias ? load2(bias + at.channel) : make_float2(0.0f, 0.0f);
-    const u64 first = at.image - at.channel, image = chunk.row ? first / chunk.row : 0;
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            const int h = at.h + i, w = at.w + j;
-            if ((u32)h >= chunk.h || (u32)w >= chunk.w) continue;
-            const u64 position = image + h * (int)chunk.w + w;
-            float2 v = summand;
-            if (residual) v = v + load2(residual + position * parameters.residual_row + at.channel);
-            v = make_float2(fmaf(sums[i][j].x, factor.x, v.x), fmaf(sums[i][j].y, factor.y, v.y));
-            if (parameters.relu) v = make_float2(fmaxf(v.x, 0.0f), fmaxf(v.y, 0.0f));
-            store2(y + position * chunk.row + at.channel, v);
-        }
+    for_each_output<SIDE>(products, chunk, at, [&](float2 sum, u64 position) {
+        float2 v = summand;
+        if (residual) v = v + load2(residual + position * parameters.residual_row + at.channel);
+        v = make_float2(fmaf(sum.x, factor.x, v.x), fmaf(sum.y, factor.y, v.y));
+        if (parameters.relu) v = make_float2(fmaxf(v.x, 0.0f), fmaxf(v.y, 0.0f));
+        store2(y + position * chunk.row + at.channel, v);
+    });
 }
 
-// dx = scale · sum (+ dx), zero where the mask is not positive. Grid and threads as above.
-extern "C" __global__ void __launch_bounds__(256) conv2d_winograd_backward_data_output(
-    const float* products, const float* mask, float* dx, WinogradBackwardData parameters) {
+// dx = scale · sum (+ dx), zero where the mask is not positive.
+template <int SIDE>
+__device__ __forceinline__ void backward_data_output(const float* products, const float* mask, float* dx,
+                                                     const WinogradBackwardData& parameters) {
     const WinogradChunk& chunk = parameters.chunk;
     const TilePosition at = tile_position(chunk);
     if (!at.exists) return;
-    float2 sums[4][4];
-    output_tile(products, chunk, at, sums);
-    const u64 first = at.image - at.channel, image = chunk.row ? first / chunk.row : 0;
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            const int h = at.h + i, w = at.w + j;
-            if ((u32)h >= chunk.h || (u32)w >= chunk.w) continue;
-            const u64 position = image + h * (int)chunk.w + w;
-            float* to = dx + position * chunk.row + at.channel;
-            float2 v = parameters.accumulate ? load2(to) : make_float2(0.0f, 0.0f);
-            v = fma2(parameters.scale, sums[i][j], v);
-            if (mask) {
-                const float2 kept = load2(mask + position * parameters.mask_row + at.channel);
-                v = make_float2(kept.x > 0.0f ? v.x : 0.0f, kept.y > 0.0f ? v.y : 0.0f);
-            }
-            store2(to, v);
+    for_each_output<SIDE>(products, chunk, at, [&](float2 sum, u64 position) {
+        float* to = dx + position * chunk.row + at.channel;
+        float2 v = parameters.accumulate ? load2(to) : make_float2(0.0f, 0.0f);
+        v = fma2(parameters.scale, sum, v);
+        if (mask) {
+            const float2 kept = load2(mask + position * parameters.mask_row + at.channel);
+            v = make_float2(kept.x > 0.0f ? v.x : 0.0f, kept.y > 0.0f ? v.y : 0.0f);
         }
+        store2(to, v);
+    });
 }
+
+// Grid: x = tiles · channels / 512 rounded up. 256 threads.
+#define OUTPUT(TAPS, SIDE)                                                                                            \
+    extern "C" __global__ void __launch_bounds__(256) conv2d_winograd_forward_output_##TAPS(                          \
+        const float* products, const float* scale, const float* bias, const float* residual, float* y,                \
+        WinogradForward parameters) {                                                                                 \
+        forward_output<SIDE>(products, scale, bias, residual, y, parameters);                                         \
+    }                                                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256) conv2d_winograd_backward_data_output_##TAPS(                    \
+        const float* products, const float* mask, float* dx, WinogradBackwardData parameters) {                       \
+        backward_data_output<SIDE>(products, mask, dx, parameters);                                                   \
+    }
+
+OUTPUT(3x3, 4)
+OUTPUT(5x5, 2)
 
 // dw[k][3][3][c] = factor · Gᵀ (Σ_parts sums) G. Grid: x = k · c / 512 rounded up. 256 threads.
 extern "C" __global__ void __launch_bounds__(256) conv2d_winograd_filter_gradient(const float* sums, float* dw,

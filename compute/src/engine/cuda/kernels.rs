@@ -187,7 +187,7 @@ const FILES: &[File] = &[
     File {
         name: "conv2d_winograd",
         precisions: SINGLE,
-        before: &[],
+        before: &[include_str!("../../../../shaders/conv2d_winograd_points.cu")],
         text: include_str!("../../../../shaders/conv2d_winograd.cu"),
     },
     File {

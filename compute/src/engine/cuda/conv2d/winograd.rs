@@ -1,5 +1,5 @@
-//! Convolutions of 3x3 windows at stride 1 by minimal filtering, in `shaders/conv2d_winograd.cu` and
-//! `conv2d_winograd_multiply.cu`: one candidate for each tile of the products.
+//! Convolutions of 3x3 and 5x5 windows at stride 1 by minimal filtering, in `shaders/conv2d_winograd*.cu`: one candidate
+//! for each tile of the products.
 //!
 //! Images are worked on in chunks of tiles that fit into the workspace. Large chunks are the fastest (H200, 2026-11-30):
 //! what passes between the kernels costs less through memory than small launches do through the L2 cache.
@@ -11,10 +11,8 @@ use crate::engine::cuda::{batch_norm, gradient_finish};
 use crate::ops::View;
 use crate::ops::conv2d::{BackwardData, BackwardWeight, Forward, Window};
 
-/// Products of a tile of 4x4 outputs.
+/// Products of a tile, whose input has six positions along a side.
 const PRODUCTS: u32 = 36;
-/// Outputs along a side of a tile.
-const SIDE: u32 = 4;
 /// Channels below which the transforms outweigh the multiplications saved.
 const MIN_CHANNELS: usize = 32;
 /// A chunk is a multiple of the largest tile of the products.
@@ -39,14 +37,43 @@ const MULTIPLY_WEIGHT: [Tile; 4] = [
     Tile { m: 64, n: 64, threads: 64, blocks: 8, entry: "conv2d_winograd_multiply_weight_64x64" },
 ];
 
-/// Whether minimal filtering takes a convolution, and is likely to pay.
-fn is_suitable(x: &View, y: &View, window: Window) -> bool {
+/// A window that minimal filtering takes.
+struct Filtering {
+    taps: u32,
+    /// Outputs along a side of a tile.
+    side: u32,
+    filter: &'static str,
+    forward_output: &'static str,
+    backward_data_output: &'static str,
+}
+
+const FILTERINGS: [Filtering; 2] = [
+    Filtering {
+        taps: 3,
+        side: 4,
+        filter: "conv2d_winograd_filter_3x3",
+        forward_output: "conv2d_winograd_forward_output_3x3",
+        backward_data_output: "conv2d_winograd_backward_data_output_3x3",
+    },
+    Filtering {
+        taps: 5,
+        side: 2,
+        filter: "conv2d_winograd_filter_5x5",
+        forward_output: "conv2d_winograd_forward_output_5x5",
+        backward_data_output: "conv2d_winograd_backward_data_output_5x5",
+    },
+];
+
+/// How minimal filtering takes a convolution, where it does and is likely to pay.
+fn filtering(x: &View, y: &View, window: Window) -> Option<&'static Filtering> {
     let Window { r, s, stride, pad } = window;
-    (r, s, stride) == (3, 3, 1) && pad <= 2 && x.shape.c >= MIN_CHANNELS && y.shape.c >= MIN_CHANNELS
+    let is_suitable = r == s && stride == 1 && pad < r && x.shape.c >= MIN_CHANNELS && y.shape.c >= MIN_CHANNELS;
+    FILTERINGS.iter().find(|filtering| filtering.taps as usize == r).filter(|_| is_suitable)
 }
 
 /// The tiles that cover the maps of a view of outputs.
 struct Cover {
+    side: u32,
     tiles_h: u32,
     tiles_w: u32,
     tiles: u32,
@@ -56,11 +83,11 @@ struct Cover {
 
 impl Cover {
     /// `channels` pass between the kernels for each product.
-    fn new(outputs: &View, channels: u32) -> Self {
-        let [tiles_h, tiles_w] = [outputs.shape.h, outputs.shape.w].map(|side| (side as u32).div_ceil(SIDE));
+    fn new(outputs: &View, channels: u32, side: u32) -> Self {
+        let [tiles_h, tiles_w] = [outputs.shape.h, outputs.shape.w].map(|length| (length as u32).div_ceil(side));
         let tiles = outputs.shape.n as u32 * tiles_h * tiles_w;
         let fitting = (MAX_WORKSPACE_BYTES / product_bytes(channels)) as u32 / CHUNK_STEP * CHUNK_STEP;
-        Self { tiles_h, tiles_w, tiles, chunk: fitting.max(CHUNK_STEP).min(tiles) }
+        Self { side, tiles_h, tiles_w, tiles, chunk: fitting.max(CHUNK_STEP).min(tiles) }
     }
 
     /// First tile and number of tiles of every chunk.
@@ -73,7 +100,7 @@ impl Cover {
     fn words(&self, map: &View, pad: u32, (first, tiles): (u32, u32), lowering: &Lowering) -> Vec<u32> {
         let channels = lowering.padded(map.shape.c);
         let mut words = vec![map.shape.h as u32, map.shape.w as u32, lowering.row(map), channels, pad];
-        words.extend([self.tiles_h, self.tiles_w, first, tiles]);
+        words.extend([self.tiles_h, self.tiles_w, first, tiles, self.side]);
         words
     }
 }
@@ -98,12 +125,12 @@ fn multiply(tile: &Tile, [rows, columns, parts]: [u32; 3], pointers: Vec<Place>,
 }
 
 /// A candidate whose filter is transformed once it is known.
-fn with_filter(tile: &Tile, w: Place, [k, c]: [u32; 2], is_flipped: bool) -> Candidate {
+fn with_filter(tile: &Tile, filtering: &Filtering, w: Place, [k, c]: [u32; 2], is_flipped: bool) -> Candidate {
     let kept = Place::Kept { offset: 0 };
     let parameters = vec![k, c, u32::from(is_flipped)];
     Candidate {
         name: tile.entry.to_owned(),
-        prepare: vec![transform("conv2d_winograd_filter", k * c, vec![w, kept], parameters)],
+        prepare: vec![transform(filtering.filter, k * c, vec![w, kept], parameters)],
         kept_bytes: product_bytes(k) * u64::from(c),
         ..Candidate::default()
     }
@@ -112,16 +139,16 @@ fn with_filter(tile: &Tile, w: Place, [k, c]: [u32; 2], is_flipped: bool) -> Can
 /// Candidates of a convolution with its epilogue, but for dropout, and its statistics.
 pub(in crate::engine::cuda) fn forward(step: &Forward, lowering: &Lowering) -> Vec<Candidate> {
     let Forward { x, w, y, window, epilogue, statistics } = step;
-    if !is_suitable(x, y, *window) {
+    let Some(filtering) = filtering(x, y, *window) else {
         return Vec::new();
-    }
+    };
     let (c, k) = (lowering.padded(x.shape.c), lowering.padded(y.shape.c));
-    let cover = Cover::new(y, c + k);
+    let cover = Cover::new(y, c + k, filtering.side);
     let residual = epilogue.residual.as_ref();
     let transformed = Place::Workspace { offset: 0 };
     let products = Place::Workspace { offset: product_bytes(c) * u64::from(cover.chunk) };
     let candidate = |tile: &Tile| {
-        let mut candidate = with_filter(tile, lowering.place(*w), [k, c], false);
+        let mut candidate = with_filter(tile, filtering, lowering.place(*w), [k, c], false);
         candidate.workspace_bytes = product_bytes(c + k) * u64::from(cover.chunk);
         for chunk in cover.chunks() {
             let tiles = chunk.1;
@@ -138,7 +165,7 @@ pub(in crate::engine::cuda) fn forward(step: &Forward, lowering: &Lowering) -> V
                     vec![transformed, Place::Kept { offset: 0 }, products],
                     vec![tiles, k, c],
                 ),
-                transform("conv2d_winograd_forward_output", tiles * k, outputs, finish),
+                transform(filtering.forward_output, tiles * k, outputs, finish),
             ]);
         }
         if let Some(statistics) = statistics {
@@ -154,20 +181,20 @@ pub(in crate::engine::cuda) fn forward(step: &Forward, lowering: &Lowering) -> V
 /// Candidates of a convolution's gradient to its input, with epilogue and reductions.
 pub(in crate::engine::cuda) fn backward_data(step: &BackwardData, lowering: &Lowering) -> Vec<Candidate> {
     let BackwardData { dy, w, dx, window, epilogue } = step;
-    if !is_suitable(dx, dy, *window) {
+    let Some(filtering) = filtering(dx, dy, *window) else {
         return Vec::new();
-    }
+    };
     let (c, k) = (lowering.padded(dx.shape.c), lowering.padded(dy.shape.c));
-    let cover = Cover::new(dx, c + k);
+    let cover = Cover::new(dx, c + k, filtering.side);
     let mask = epilogue.relu_mask.as_ref();
     let transformed = Place::Workspace { offset: 0 };
     let products = Place::Workspace { offset: product_bytes(k) * u64::from(cover.chunk) };
     let candidate = |tile: &Tile| {
-        let mut candidate = with_filter(tile, lowering.place(*w), [k, c], true);
+        let mut candidate = with_filter(tile, filtering, lowering.place(*w), [k, c], true);
         candidate.workspace_bytes = product_bytes(c + k) * u64::from(cover.chunk);
         for chunk in cover.chunks() {
             let tiles = chunk.1;
-            let words = cover.words(dy, 2 - window.pad as u32, chunk, lowering);
+            let words = cover.words(dy, filtering.taps - 1 - window.pad as u32, chunk, lowering);
             let mut finish = cover.words(dx, 0, chunk, lowering);
             finish.extend([optional_row(mask, lowering), u32::from(epilogue.accumulate), epilogue.scale.to_bits()]);
             let outputs = vec![products, optional_view(mask, lowering), lowering.view(dx)];
@@ -179,7 +206,7 @@ pub(in crate::engine::cuda) fn backward_data(step: &BackwardData, lowering: &Low
                     vec![transformed, Place::Kept { offset: 0 }, products],
                     vec![tiles, c, k],
                 ),
-                transform("conv2d_winograd_backward_data_output", tiles * c, outputs, finish),
+                transform(filtering.backward_data_output, tiles * c, outputs, finish),
             ]);
         }
         batch_norm::add_reductions(&mut candidate, dx, &epilogue.reductions, lowering);
@@ -191,11 +218,11 @@ pub(in crate::engine::cuda) fn backward_data(step: &BackwardData, lowering: &Low
 /// Candidates of a convolution's gradients to its filter and bias.
 pub(in crate::engine::cuda) fn backward_weight(step: &BackwardWeight, lowering: &Lowering) -> Vec<Candidate> {
     let BackwardWeight { x, dy, dw, dbias, window, factor } = step;
-    if !is_suitable(x, dy, *window) {
+    let Some(filtering) = filtering(x, dy, *window).filter(|filtering| filtering.taps == 3) else {
         return Vec::new();
-    }
+    };
     let (c, k) = (lowering.padded(x.shape.c), lowering.padded(dy.shape.c));
-    let cover = Cover::new(dy, c + k);
+    let cover = Cover::new(dy, c + k, filtering.side);
     let input = Place::Workspace { offset: 0 };
     let gradient = Place::Workspace { offset: product_bytes(c) * u64::from(cover.chunk) };
     let chunk_bytes = product_bytes(c + k) * u64::from(cover.chunk);
