@@ -3,6 +3,7 @@
 mod background;
 mod cli;
 mod pytorch;
+mod scale;
 mod smoke;
 mod supervisor;
 mod tree;

@@ -10,32 +10,60 @@ use std::time::{Duration, Instant};
 /// A software renderer on a busy machine needs seconds; a program that hangs needs for ever.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A result file without results.
+const EMPTY: &str = r#"{"schema":"batchmark/1","created":"2026-01-01T00:00:00Z","program":"0.1.0","records":[]}"#;
+
 #[test]
 fn the_window_opens_and_closes() {
     let Some(display) = Display::start() else { return };
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let file = folder.path().join("some.json");
-    std::fs::write(
-        &file,
-        r#"{"schema":"batchmark/1","created":"2026-01-01T00:00:00Z","program":"0.1.0","records":[]}"#,
-    )
-    .expect("the file can be written");
+    std::fs::write(&file, EMPTY).expect("the file can be written");
     // Started as by a service: without a home.
     let program = program(folder.path()).arg(&file).env("DISPLAY", &display.name).env_remove("HOME").spawn();
     let mut program = Running(program.expect("the program starts"));
 
-    let began = Instant::now();
-    let window = loop {
-        if let Some(window) = display.window("\"Batchmark\"") {
-            break window;
-        }
-        assert!(program.0.try_wait().expect("its state is known").is_none(), "it ended before it showed its window");
-        assert!(began.elapsed() < PATIENCE, "no window");
-        std::thread::sleep(Duration::from_millis(100));
-    };
+    let window = display.wait_for_window(&mut program);
     display.close(window).expect("the display takes the message");
     let status = program.wait().expect("it ends when its window is closed");
     assert!(status.success(), "{status}");
+}
+
+/// A window that is used: a page is clicked, a second start hands over its file, both survive a restart.
+#[test]
+fn what_is_clicked_and_handed_over_is_kept() {
+    let Some(display) = Display::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let files = ["one.json", "two.json"].map(|name| folder.path().join(name));
+    for file in &files {
+        std::fs::write(file, EMPTY).expect("the file can be written");
+    }
+    let start = |file: &Path| {
+        let program = program(folder.path()).arg(file).env("DISPLAY", &display.name).env_remove("LANG").spawn();
+        Running(program.expect("the program starts"))
+    };
+    let kept = || {
+        let found = std::fs::read_to_string(folder.path().join("batchmark/preferences.json"));
+        found.ok().and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok()).unwrap_or_default()
+    };
+    let mut first = start(&files[0]);
+    let window = display.wait_for_window(&mut first);
+    let status = start(&files[1]).wait().expect("a second start ends by itself");
+    assert!(status.success(), "{status}");
+    let began = Instant::now();
+    while kept()["files"].as_array().map_or(0, Vec::len) < 2 || kept()["tab"] != "Memory" {
+        assert!(began.elapsed() < PATIENCE, "{:?}", kept());
+        display.click(512, 20);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    display.close(window).expect("the display takes the message");
+    assert!(first.wait().expect("it ends when its window is closed").success());
+
+    let mut again = Running(program(folder.path()).env("DISPLAY", &display.name).spawn().expect("the program starts"));
+    let window = display.wait_for_window(&mut again);
+    display.close(window).expect("the display takes the message");
+    assert!(again.wait().expect("it ends when its window is closed").success());
+    assert_eq!((kept()["files"].as_array().map(Vec::len), kept()["tab"].as_str()), (Some(2), Some("Memory")));
 }
 
 #[test]
@@ -130,13 +158,13 @@ impl Display {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn();
-        let has_xwininfo = Command::new("xwininfo").arg("-version").output().is_ok();
-        let (Ok(server), true) = (server, has_xwininfo) else {
+        let has_tools = ["xwininfo", "xdotool"].iter().all(|tool| Command::new(tool).arg("-version").output().is_ok());
+        let (Ok(server), true) = (server, has_tools) else {
             assert!(
                 std::env::var_os("BATCHMARK_REQUIRE_DISPLAY").is_none_or(|v| v != "1"),
-                "Xvfb or xwininfo is missing"
+                "Xvfb, xwininfo or xdotool is missing"
             );
-            eprintln!("skipped: Xvfb or xwininfo is missing (Debian and Ubuntu: apt install xvfb x11-utils)");
+            eprintln!("skipped: a program is missing (Debian and Ubuntu: apt install xvfb x11-utils xdotool)");
             return None;
         };
         let mut server = Running(server);
@@ -144,6 +172,30 @@ impl Display {
         let stdout = server.0.stdout.take().expect("it is piped");
         BufReader::new(stdout).read_line(&mut number).expect("Xvfb tells its display");
         Some(Self { name: format!(":{}", number.trim()), _server: server })
+    }
+
+    /// The program's window, for which it is waited.
+    fn wait_for_window(&self, program: &mut Running) -> u32 {
+        let began = Instant::now();
+        loop {
+            if let Some(window) = self.window("\"Batchmark\"") {
+                return window;
+            }
+            assert!(
+                program.0.try_wait().expect("its state is known").is_none(),
+                "it ended before it showed its window"
+            );
+            assert!(began.elapsed() < PATIENCE, "no window");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Clicks at a place of the screen.
+    fn click(&self, x: u32, y: u32) {
+        let [x, y] = [x, y].map(|place| place.to_string());
+        let clicked =
+            Command::new("xdotool").args(["mousemove", &x, &y, "click", "1"]).env("DISPLAY", &self.name).status();
+        assert!(clicked.expect("xdotool starts").success());
     }
 
     /// The window with a title, once it is there.

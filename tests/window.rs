@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use batchmark::gui::Window;
+use batchmark::gui::action::{Action, Effect};
 use batchmark::gui::background::Background;
 use batchmark::gui::drawing::DrawingFaults;
 use batchmark::gui::message::Message;
-use batchmark::gui::state::State;
+use batchmark::gui::state::{Export, State};
+use batchmark::gui::{Language, Window};
 use compute::bench::event::Phase;
 use compute::bench::record::ResultFile;
 use compute::bench::spec::{Bounds, RunSpec};
@@ -109,7 +110,7 @@ fn with_files() -> State {
     let mut state = State::default();
     for (path, loaded) in [("/results/anna-4090.json", file("RTX 4090", 1.0)), ("/results/lab.json", file("L40S", 1.3))]
     {
-        state.apply(batchmark::gui::action::Action::AddFiles(vec![path.into()]));
+        state.apply(Action::AddFiles(vec![path.into()]));
         state.receive(Message::Loaded { path: path.into(), result: Ok(Box::new(loaded)) });
     }
     state.receive(Message::Devices(Ok(vec![
@@ -164,7 +165,7 @@ fn the_first_frame_does_not_wait_for_devices() {
 
     let began = Instant::now();
     let mut window = Harness::builder().with_size(SIZE).build_eframe(|context| {
-        Window::new(&context.egui_ctx, Background::new(context.egui_ctx.clone(), worker, None), Vec::new())
+        Window::new(&context.egui_ctx, Background::new(context.egui_ctx.clone(), worker, None), None, Vec::new())
     });
     window.step();
     window.get_by_label("Looking for GPUs…");
@@ -230,9 +231,179 @@ fn bars_and_outcomes_can_be_read_aloud() {
     {
         window.get_by_label(mark);
     }
+    click(&mut window, "Unit");
     click(&mut window, "ms/iteration");
     window.get_by_label("resnet50, lab.json: L40S · WGSL · f32: 91.9 ms/iteration");
     window.get_by_label("How many milliseconds for one minibatch?");
+}
+
+#[test]
+fn bars_are_put_in_proportion_and_in_order() {
+    let mut window = open(with_files());
+    click(&mut window, "Relative to");
+    let named = window.get_all_by_label("anna-4090.json: RTX 4090 · WGSL · f32");
+    let offered = named.into_iter().find(|node| node.accesskit_node().role() == egui::accesskit::Role::Button);
+    offered.expect("the series is offered").click();
+    window.run();
+    window.get_by_label("alexnet, lab.json: L40S · WGSL · f32: 0.769 ×");
+    window.get_by_label("vgg16, lab.json: L40S · WGSL · f16: out of memory");
+    window.get_by_label_contains("speed relative to anna-4090.json");
+    click(&mut window, "Relative to");
+    click(&mut window, "nothing (absolute)");
+    click(&mut window, "Logarithmic");
+    click(&mut window, "Order");
+    click(&mut window, "by name");
+    let models: Vec<String> = window.state().state().chart.groups.iter().map(|group| group.model.clone()).collect();
+    assert_eq!(models, ["alexnet", "googlenet", "resnet50", "vgg16"]);
+}
+
+/// R33, R34: what a series is called and which color it has is the user's.
+#[test]
+fn a_series_is_named_and_made_the_baseline_from_its_color() {
+    let mut window = open(with_files());
+    click(&mut window, "Name, color, baseline: RTX 4090 · WGSL · f32");
+    window.get_by_label("Name in charts").focus();
+    window.run();
+    window.get_by_label("Name in charts").type_text("Anna");
+    window.run();
+    click(&mut window, "Color 7");
+    click(&mut window, "Compare all with this");
+    window.get_by_label("alexnet, Anna: 1.00 ×");
+    let state = window.state().state();
+    let series = state.settings.baseline.clone().expect("it is the baseline");
+    assert_eq!(state.library.color(&series), 6);
+}
+
+/// A sweep of one model: 100, 160, 200 and 190 samples a second, then no memory.
+fn sweep() -> State {
+    let mut loaded = file("RTX 4090", 1.0);
+    let records = [(1, 10.0), (2, 12.5), (4, 20.0), (8, 42.1)].map(|(minibatch, median_ms): (u64, f64)| {
+        let mut record = record("vgg16", "f32", measured(median_ms));
+        record["minibatch"] = minibatch.into();
+        record["throughput_per_sec"] = (minibatch as f64 * 1000.0 / median_ms).into();
+        record
+    });
+    let mut edge = record("vgg16", "f32", json!({ "status": "out_of_memory", "reason": "the driver says so" }));
+    edge["minibatch"] = 16.into();
+    let records = records.into_iter().chain([edge]).map(|record| serde_json::from_value(record).expect("a record"));
+    loaded.file.records = records.collect();
+    let mut state = State::default();
+    state.apply(Action::AddFiles(vec!["/results/sweep.json".into()]));
+    state.receive(Message::Loaded { path: "/results/sweep.json".into(), result: Ok(Box::new(loaded)) });
+    state
+}
+
+#[test]
+fn a_sweep_is_read_out_in_words() {
+    let mut window = open(with_files());
+    click(&mut window, "Minibatch efficiency");
+    window.get_by_label_contains("No model was measured at several minibatches");
+    let mut window = open(sweep());
+    click(&mut window, "Minibatch efficiency");
+    window.get_by_label(
+        "RTX 4090 · WGSL · f32: minibatch 4 reaches 100 % of the best throughput, at 4. Beyond 4 each sample takes longer \
+         again, by up to 5 %. Memory runs out at 16.",
+    );
+    window.get_by_label("minibatch 2, RTX 4090 · WGSL · f32: 80 %".replace("minibatch", "Minibatch").as_str()).click();
+    window.run();
+    window.get_by_label("Details");
+}
+
+#[test]
+fn memory_is_asked_without_running() {
+    let mut state = State::default();
+    let mut small = listing("GTX 1050", DeviceKind::Discrete);
+    small.device.memory_bytes = Some(2 << 30);
+    state.receive(Message::Devices(Ok(vec![small])));
+    let mut window = open(state);
+    click(&mut window, "Memory");
+    window.get_by_label_contains("vgg16, 2.18 GiB at minibatch 64: GTX 1050 (2.00 GiB): does not fit");
+    window.get_by_label_contains("alexnet, 329 MiB at minibatch 64: GTX 1050 (2.00 GiB): fits");
+    click(&mut window, "Training");
+    window.get_by_label_contains("vgg_a, 2.75 GiB at minibatch 64: GTX 1050 (2.00 GiB): does not fit");
+}
+
+#[test]
+fn the_table_is_searched_sorted_and_copied() {
+    let mut window = open(with_files());
+    click(&mut window, "Table");
+    window.get_by_label("16 of 16, 0 selected");
+    window.get_by_label("Search").focus();
+    window.run();
+    window.get_by_label("Search").type_text("l40s f32");
+    window.run();
+    window.get_by_label("4 of 16, 0 selected");
+    click(&mut window, "samples/s");
+    let rows = window.state().state().rows.clone();
+    let models =
+        rows.iter().map(|row| window.state().state().library.record(*row).expect("it is there").1.model.clone());
+    assert_eq!(models.collect::<Vec<_>>(), ["alexnet", "resnet50", "vgg16", "googlenet"], "no number comes last");
+    click(&mut window, "Select all");
+    window.get_by_label("4 of 16, 4 selected");
+    window.get_by_label("Copy as Markdown").click();
+    // A click takes a frame, what comes of it another.
+    let copied = (0..4).find_map(|_| {
+        window.step();
+        window.output().platform_output.commands.iter().find_map(|command| match command {
+            egui::OutputCommand::CopyText(text) => Some(text.clone()),
+            _ => None,
+        })
+    });
+    let copied = copied.expect("something was copied");
+    assert!(copied.lines().count() == 6 && copied.contains("| alexnet"), "{copied}");
+}
+
+/// What the window says in one language it says in the other, at once and everywhere but in names and remarks.
+#[test]
+fn the_language_changes_at_once() {
+    let mut window = open(State::default());
+    window.get_by_label("Looking for GPUs…");
+    let look = batchmark::gui::state::Look { language: Language::Chinese, ..window.state().state().look };
+    let context = window.ctx.clone();
+    // Without a font for it the harness refuses to draw; what is said is known all the same.
+    window.state_mut().act(&context, Action::Look(look));
+    let refusal = window.state().state().run_refusal();
+    assert_eq!(refusal, Some("仍在查找设备。"));
+    let look = batchmark::gui::state::Look { language: Language::English, ..look };
+    window.state_mut().act(&context, Action::Look(look));
+    assert_eq!(window.state().state().run_refusal(), Some("Devices are still being looked for."));
+}
+
+#[test]
+fn exports_are_written_where_the_user_says() {
+    let mut state = with_files();
+    let write = |state: &mut State, export| {
+        let effects = state.apply(Action::ExportTo(export, "/elsewhere/chart".into()));
+        match effects.into_iter().next() {
+            Some(Effect::Write { content, .. }) => String::from_utf8(content).expect("a text"),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(write(&mut state, Export::Csv).lines().count() == 17, "a header and every bar");
+    assert!(write(&mut state, Export::Markdown).starts_with('|'));
+    let together: ResultFile = serde_json::from_str(&write(&mut state, Export::Results)).expect("a result file");
+    assert_eq!((together.records.len(), together.devices.len()), (16, 2), "each device once");
+    assert_eq!(together.devices[together.records[15].device.expect("it has one")].name, "L40S");
+
+    let mut window = open(state);
+    receive(&mut window, Message::NoExportDialog(Export::Png, "/home/me/chart.png".into()));
+    window.get_by_label("Path to save to");
+    click(&mut window, "Cancel");
+    receive(&mut window, Message::ExportFailed { path: "/full/a.csv".into(), reason: "no space left".into() });
+    window.get_by_label("/full/a.csv could not be written: no space left.");
+}
+
+#[test]
+fn a_file_that_changes_is_read_anew_and_one_that_is_handed_over_is_added() {
+    let mut state = with_files();
+    let changed = PathBuf::from("/results/lab.json");
+    assert_eq!(state.receive(Message::FileChanged(changed.clone())), [Effect::Load(vec![changed])]);
+    assert_eq!(state.receive(Message::FileChanged("/results/other.json".into())), []);
+    let new = PathBuf::from("/results/new.json");
+    let effects = state.receive(Message::HandedOver(vec![new.clone()]));
+    assert_eq!(effects, [Effect::Load(vec![new.clone()]), Effect::Focus]);
+    assert_eq!(state.recent[0], new);
+    assert_eq!(state.receive(Message::HandedOver(Vec::new())), [Effect::Focus], "a second start shows the first");
 }
 
 #[test]
@@ -368,7 +539,7 @@ fn a_failed_file_says_why_and_the_others_load() {
     let mut window = open(with_files());
     let path = PathBuf::from("/results/broken.json");
     let context = window.ctx.clone();
-    window.state_mut().act(&context, batchmark::gui::action::Action::AddFiles(vec![path.clone()]));
+    window.state_mut().act(&context, Action::AddFiles(vec![path.clone()]));
     let reason = "line 3: a number was expected";
     receive(&mut window, Message::Loaded { path, result: Err(reason.into()) });
     window.get_by_label("broken.json");

@@ -19,6 +19,7 @@ mod show;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use compute::bench::record;
@@ -80,9 +81,14 @@ struct WrongArguments(String);
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
-    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let began = Instant::now();
+    let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let timing = arguments.first().is_some_and(|first| first == "--timing");
+    if timing {
+        arguments.remove(0);
+    }
     if let Some(files) = window_files(&arguments) {
-        return exit_code(crate::gui::run(files).map(|()| Outcome::Done));
+        return exit_code(crate::gui::run(files, began, timing).map(|()| Outcome::Done));
     }
     // Clap prints its own messages and leaves with 2 for wrong arguments.
     exit_code(execute(Cli::parse().command))

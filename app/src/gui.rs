@@ -12,6 +12,7 @@ pub mod devices;
 pub mod drawing;
 pub mod library;
 pub mod message;
+pub mod preferences;
 pub mod progress;
 pub mod state;
 
@@ -20,16 +21,23 @@ mod chart_view;
 mod custom_form;
 mod details_panel;
 mod device_panel;
+mod efficiency_panel;
+mod export;
 mod library_panel;
+mod memory_panel;
 mod notices;
 mod overlay;
+mod picture;
 mod run_panel;
+mod samples_view;
+mod single;
 mod start;
+mod table_panel;
 mod text;
 mod theme;
 mod toolbar;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -40,14 +48,23 @@ use action::{Action, Effect};
 use background::Background;
 use drawing::DrawingFaults;
 use message::Message;
-use state::State;
+use preferences::Preferences;
+use state::{Export, Look, Notice, NoticeKind, State, Tab};
 
-/// Opens the window with `files` in its library and returns when it is closed.
+pub use text::Language;
+
+/// Opens the window with `files` in its library and returns when it is closed; at once where another window takes the
+/// files. With `timing` the time from `began` to the first frame is said on standard error.
 ///
 /// # Errors
 /// When the window can't be opened or could not go on, in words for the user; of the first a dialog has said it where
 /// there is one.
-pub fn run(files: Vec<PathBuf>) -> anyhow::Result<()> {
+pub fn run(files: Vec<PathBuf>, began: Instant, timing: bool) -> anyhow::Result<()> {
+    text::speak(Language::of_system());
+    let start = single::socket_path().map_or(single::Start::Alone, |path| single::start(&path, &files));
+    if matches!(start, single::Start::HandedOver) {
+        return Ok(());
+    }
     let program = std::env::current_exe().context("the program's own path is not known")?;
     let worker = WorkerCommand { program, arguments: vec!["worker".to_owned()] };
     let faults = DrawingFaults::default();
@@ -56,16 +73,24 @@ pub fn run(files: Vec<PathBuf>) -> anyhow::Result<()> {
         if let Some(render) = &context.wgpu_render_state {
             drawing.watch(&render.device, &context.egui_ctx);
         }
-        let background = Background::new(context.egui_ctx.clone(), worker, results_folder());
-        Ok(Box::new(Window::new(&context.egui_ctx, background, files).drawn_by(drawing)))
+        let preferences = data_file("preferences.json");
+        let background = Background::new(context.egui_ctx.clone(), worker, data_file("results"))
+            .keeping_preferences_in(preferences.clone());
+        #[cfg(unix)]
+        if let single::Start::First(listener) = start {
+            background.listen(listener);
+        }
+        let mut window = Window::new(&context.egui_ctx, background, preferences.as_deref(), files).drawn_by(drawing);
+        window.timing = timing.then_some(began);
+        Ok(Box::new(window))
     });
     start::open(&faults, app)
 }
 
-/// Where results go by themselves; absent when this system names no such place.
-fn results_folder() -> Option<PathBuf> {
+/// A file or folder of the user's own; absent when this system names no such place.
+fn data_file(name: &str) -> Option<PathBuf> {
     let folders = directories::ProjectDirs::from("", "", "batchmark")?;
-    Some(folders.data_dir().join("results"))
+    Some(folders.data_dir().join(name))
 }
 
 /// The window: state, what draws it, and what happens beside it.
@@ -76,27 +101,63 @@ pub struct Window {
     drawing: DrawingFaults,
     is_drawing_error_told: bool,
     began: Instant,
+    /// Since when the first frame is waited for, where that is to be told.
+    timing: Option<Instant>,
+    /// What was shown in the last frame and can be exported as a picture.
+    picture: Option<egui::Rect>,
+    /// Where the next frame's picture goes as vectors.
+    svg_path: Option<PathBuf>,
+    /// The look that is applied, and the choices that are kept.
+    applied: Look,
+    kept: Option<Preferences>,
+    has_looked_for_font: bool,
+    n_frames: u64,
 }
 
 impl Window {
-    /// The window on its first frame: it looks for devices and reads `files`.
-    pub fn new(context: &egui::Context, background: Background, files: Vec<PathBuf>) -> Self {
-        let mut window = Self::with_state(context, State::default());
+    /// The window on its first frame: it is as it was left, looks for devices, and reads its library and `files`.
+    pub fn new(
+        context: &egui::Context,
+        background: Background,
+        preferences: Option<&Path>,
+        files: Vec<PathBuf>,
+    ) -> Self {
+        let mut state = State::default();
+        state.look.language = Language::of_system();
+        let mut known = Vec::new();
+        match preferences.map(Preferences::load) {
+            Some(Ok(Some(kept))) => known = kept.restore(&mut state),
+            Some(Err((reason, at))) => {
+                let notice = text::settings_set_aside(&reason, &at);
+                state.notices.push(Notice { kind: NoticeKind::Problem, text: notice });
+            }
+            Some(Ok(None)) | None => {}
+        }
+        let mut window = Self::with_state(context, state);
         window.background = Some(background);
         window.actions = vec![Action::FindDevices, Action::AddFiles(files)];
+        window.perform(context, vec![Effect::Load(known)]);
         window
     }
 
     /// A window that shows `state` and has nothing beside it; for tests.
     pub fn with_state(context: &egui::Context, state: State) -> Self {
         theme::install(context);
+        text::speak(state.look.language);
         Self {
+            kept: Some(Preferences::of(&state)),
             state,
             background: None,
             actions: Vec::new(),
             drawing: DrawingFaults::default(),
             is_drawing_error_told: false,
             began: Instant::now(),
+            timing: None,
+            picture: None,
+            svg_path: None,
+            applied: Look::default(),
+            has_looked_for_font: false,
+            n_frames: 0,
         }
     }
 
@@ -107,9 +168,19 @@ impl Window {
         self
     }
 
+    /// Frames drawn so far.
+    pub const fn n_frames(&self) -> u64 {
+        self.n_frames
+    }
+
     /// What is shown.
     pub const fn state(&self) -> &State {
         &self.state
+    }
+
+    /// What was shown; for tests.
+    pub fn into_state(self) -> State {
+        self.state
     }
 
     /// Takes a message as from the background; for tests.
@@ -144,6 +215,22 @@ impl Window {
             match effect {
                 Effect::KeepOpen => context.send_viewport_cmd(egui::ViewportCommand::CancelClose),
                 Effect::Close => context.send_viewport_cmd(egui::ViewportCommand::Close),
+                Effect::Focus => {
+                    context.send_viewport_cmd(egui::ViewportCommand::Minimized(false));
+                    context.send_viewport_cmd(egui::ViewportCommand::Focus);
+                }
+                Effect::Attention => {
+                    let attention = egui::UserAttentionType::Informational;
+                    context.send_viewport_cmd(egui::ViewportCommand::RequestUserAttention(attention));
+                }
+                Effect::Copy(text) => context.copy_text(text),
+                Effect::Picture { kind: Export::Svg, path } => self.svg_path = Some(path),
+                Effect::Picture { path, .. } => {
+                    if let (Some(background), Some(area)) = (&self.background, self.picture) {
+                        let frame = background.writes_frame(path, area, context.pixels_per_point());
+                        context.send_viewport_cmd(egui::ViewportCommand::Screenshot(frame));
+                    }
+                }
                 _ => {
                     if let Some(background) = &mut self.background {
                         background.perform(effect);
@@ -152,11 +239,68 @@ impl Window {
             }
         }
     }
+
+    /// Writes the frame that was just drawn as vectors, where that was asked for.
+    fn write_svg(&mut self, context: &egui::Context, ground: egui::Color32) {
+        let (Some(path), Some(area)) = (self.svg_path.take(), self.picture) else { return };
+        let shapes: Vec<egui::epaint::ClippedShape> = context.graphics(|layers| {
+            layers
+                .get(egui::LayerId::background())
+                .map(|list| list.all_entries().cloned().collect())
+                .unwrap_or_default()
+        });
+        if let Some(background) = &self.background {
+            background.write(path, move || Ok(picture::svg(&shapes, area, ground).into_bytes()));
+        }
+    }
+
+    /// Brings language, theme and size to what is chosen, and keeps the choices when they have changed.
+    fn apply_look(&mut self, context: &egui::Context) {
+        let look = self.state.look;
+        if self.applied != look {
+            self.applied = look;
+            text::speak(look.language);
+            context.set_theme(look.theme.preference());
+            context.set_zoom_factor(look.zoom);
+        }
+        let needs_font =
+            look.language == Language::Chinese || self.state.library.files.iter().any(|entry| !entry.name.is_ascii());
+        if let (true, false, Some(background)) = (needs_font, self.has_looked_for_font, &self.background) {
+            self.has_looked_for_font = true;
+            background.find_font();
+        }
+        let choices = Preferences::of(&self.state);
+        if self.kept.as_ref() != Some(&choices) {
+            self.kept = Some(choices.clone());
+            self.perform(context, vec![Effect::StorePreferences(Box::new(choices))]);
+        }
+    }
+
+    /// The page in the middle.
+    fn page_ui(&mut self, ui: &mut egui::Ui) {
+        let (state, actions) = (&self.state, &mut self.actions);
+        notices::ui(ui, state, actions);
+        self.picture = match state.tab {
+            Tab::Throughput => chart_panel::ui(ui, state, actions),
+            Tab::Efficiency => efficiency_panel::ui(ui, state, actions),
+            Tab::Memory => memory_panel::ui(ui, state, actions),
+            Tab::Table => {
+                table_panel::ui(ui, state, actions);
+                None
+            }
+        };
+    }
 }
 
 impl eframe::App for Window {
     fn logic(&mut self, context: &egui::Context, _frame: &mut eframe::Frame) {
         self.state.now = self.began.elapsed();
+        if self.n_frames > 0
+            && let Some(began) = self.timing.take()
+        {
+            // Now it is on the screen.
+            eprintln!("first frame {} ms", began.elapsed().as_millis());
+        }
         while let Some(message) = self.background.as_ref().and_then(Background::next_message) {
             let effects = self.state.receive(message);
             self.perform(context, effects);
@@ -177,6 +321,7 @@ impl eframe::App for Window {
             self.perform(context, effects);
         }
         self.state.refresh();
+        self.apply_look(context);
     }
 
     fn ui(&mut self, ui: &mut egui::Ui, _frame: &mut eframe::Frame) {
@@ -196,12 +341,14 @@ impl eframe::App for Window {
             });
         });
         details_panel::ui(ui, state, actions);
-        egui::CentralPanel::default().show(ui, |ui| {
-            notices::ui(ui, state, actions);
-            chart_panel::ui(ui, state, actions);
-        });
-        overlay::ui(ui, state, actions);
+        egui::CentralPanel::default().show(ui, |ui| self.page_ui(ui));
+        overlay::ui(ui, &self.state, &mut self.actions);
+        self.write_svg(ui.ctx(), ui.visuals().panel_fill);
         self.state.path.wants_focus = false;
+        self.n_frames += 1;
+        if self.timing.is_some() {
+            ui.ctx().request_repaint();
+        }
         if !self.actions.is_empty() {
             // They are applied before the next frame, which shows what came of them.
             ui.ctx().request_repaint();

@@ -1,8 +1,10 @@
 //! What one bar of every group belongs to: a device, an engine and a precision within one source of records.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use compute::bench::record::{Record, ResultFile};
+use compute::engine::Device;
+use compute::plan::Pass;
 use compute::shape::Precision;
 
 /// Number of a source of records, stable for as long as it is in the library.
@@ -18,6 +20,8 @@ pub struct Source<'a> {
     pub name: &'a str,
     /// Its records.
     pub file: &'a ResultFile,
+    /// What is known of them without looking at them.
+    pub index: &'a Index,
 }
 
 /// One series.
@@ -58,10 +62,70 @@ impl Series {
             precision: record.precision,
         }
     }
+}
 
-    /// Every series of a source, sorted.
-    pub fn all(source: &Source<'_>) -> BTreeSet<Self> {
-        source.file.records.iter().map(|record| Self::of(source.id, source.file, record)).collect()
+/// What charts choose records by, found once: looking at a hundred thousand records takes longer than a frame.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Index {
+    /// The series, as they first appear.
+    pub series: Vec<Series>,
+    /// Names of the models, as they first appear.
+    pub models: Vec<String>,
+    /// One key a record.
+    pub keys: Vec<Key>,
+}
+
+/// What a record is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Number of its series in the index.
+    pub series: usize,
+    /// Number of its model in the index.
+    pub model: usize,
+    /// Its pass.
+    pub pass: Pass,
+    /// Its minibatch.
+    pub minibatch: usize,
+}
+
+impl Index {
+    /// The index of a source's records.
+    pub fn new(source: SourceId, file: &ResultFile) -> Self {
+        let mut known: HashMap<(Option<usize>, &str, Precision), usize> = HashMap::new();
+        let mut index = Self::default();
+        for record in &file.records {
+            let series = *known.entry((record.device, &record.engine, record.precision)).or_insert_with(|| {
+                // Two entries of the list of devices may be one device.
+                place(
+                    &mut index.series,
+                    |other| *other == Series::of(source, file, record),
+                    || Series::of(source, file, record),
+                )
+            });
+            let model = place(&mut index.models, |other| *other == record.model, || record.model.clone());
+            index.keys.push(Key { series, model, pass: record.pass, minibatch: record.minibatch });
+        }
+        index
+    }
+
+    /// Every series, sorted.
+    pub fn sorted_series(&self) -> Vec<Series> {
+        self.series.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+/// Place of a member in a list, which gets it if it is new.
+fn place<T>(list: &mut Vec<T>, is_it: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> usize {
+    list.iter().position(is_it).unwrap_or_else(|| {
+        list.push(make());
+        list.len() - 1
+    })
+}
+
+impl<'a> Source<'a> {
+    /// The device that a record ran on, as far as the file knows it.
+    pub fn device_of(&self, record: &Record) -> Option<&'a Device> {
+        record.device.and_then(|index| self.file.devices.get(index))
     }
 }
 
@@ -75,7 +139,7 @@ mod tests {
         let mut twins = file(vec![ok("alexnet", 16, 10.0), ok("alexnet", 16, 12.0)]);
         twins.devices = vec![device("0000:01:00.0", "H200"), device("0000:02:00.0", "H200")];
         twins.records[1].device = Some(1);
-        let all = Series::all(&Source { id: SourceId(0), name: "twins", file: &twins });
+        let all = Index::new(SourceId(0), &twins).sorted_series();
         let ids: Vec<_> = all.iter().filter_map(|series| series.device_id.as_deref()).collect();
         assert_eq!(ids, ["0000:01:00.0", "0000:02:00.0"]);
 
@@ -84,11 +148,11 @@ mod tests {
             device.id = id.into();
             device.pci_address = Some("0000:01:00.0".into());
         }
-        let all = Series::all(&Source { id: SourceId(0), name: "one", file: &twins });
+        let all = Index::new(SourceId(0), &twins).sorted_series();
         assert!(all.iter().all(|series| series.device_id.is_none()));
 
         twins.devices = vec![device("0000:01:00.0", "H200"), device("0000:02:00.0", "L40S")];
-        let all = Series::all(&Source { id: SourceId(0), name: "two", file: &twins });
+        let all = Index::new(SourceId(0), &twins).sorted_series();
         assert!(all.len() == 2 && all.iter().all(|series| series.device_id.is_none()));
     }
 

@@ -1,51 +1,20 @@
 //! Grouped throughput bars: one group a model, one bar a series, an outcome's mark where there is no bar.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::LazyLock;
 
 use compute::bench::record::{Record, Status};
+use compute::engine::Device;
 use compute::models::Model;
-use compute::plan::Pass;
 use compute::shape::Precision;
 
 use super::scale::Scale;
-use super::series::{RecordRef, Series, Source};
+use super::series::{Key, RecordRef, Series, Source};
+
+pub use super::settings::{Settings, Sort, Unit};
 
 /// Number of ticks that the value axis aims at.
 const TICKS: usize = 6;
-
-/// What the bars show.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unit {
-    /// Samples a second; more is better.
-    #[default]
-    SamplesPerSec,
-    /// Milliseconds an iteration; less is better.
-    MsPerIteration,
-}
-
-impl Unit {
-    /// Every unit.
-    pub const ALL: [Self; 2] = [Self::SamplesPerSec, Self::MsPerIteration];
-}
-
-/// Which records are shown, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// The pass.
-    pub pass: Pass,
-    /// The precision; absent for every precision side by side.
-    pub precision: Option<Precision>,
-    /// The minibatch; absent for the one with the most records.
-    pub minibatch: Option<usize>,
-    /// What the bars show.
-    pub unit: Unit,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self { pass: Pass::Forward, precision: None, minibatch: None, unit: Unit::default() }
-    }
-}
 
 /// A chart, ready to be drawn.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,14 +25,18 @@ pub struct Chart {
     pub groups: Vec<Group>,
     /// The minibatch shown; absent when there are no records.
     pub minibatch: Option<usize>,
-    /// What the bars show.
-    pub unit: Unit,
+    /// What the bars show; absent for ratios to a baseline.
+    pub unit: Option<Unit>,
+    /// The series that ratios refer to; absent for absolute values.
+    pub baseline: Option<Series>,
     /// The value axis; absent when there is no value.
     pub scale: Option<Scale>,
     /// Minibatches that can be chosen.
     pub minibatches: Vec<usize>,
     /// Precisions that can be chosen.
     pub precisions: Vec<Precision>,
+    /// Units that some record has a value in.
+    pub units: Vec<Unit>,
     /// What a reader must know before comparing bars.
     pub cautions: Vec<Caution>,
 }
@@ -84,7 +57,7 @@ pub enum Bar {
     Value {
         /// The record.
         record: RecordRef,
-        /// The value, in the chart's unit.
+        /// The value, in the chart's unit, or as a ratio to its baseline.
         value: f64,
         /// 95% confidence interval in the same unit; absent when the record has none.
         interval: Option<[f64; 2]>,
@@ -111,6 +84,14 @@ pub enum Caution {
 }
 
 impl Bar {
+    /// Its length, if it has one.
+    pub const fn value(&self) -> Option<f64> {
+        match self {
+            Self::Value { value, .. } => Some(*value),
+            Self::Mark { .. } | Self::Absent => None,
+        }
+    }
+
     /// The record behind it.
     pub const fn record(&self) -> Option<RecordRef> {
         match self {
@@ -122,123 +103,193 @@ impl Bar {
 
 /// The chart of whatever is not hidden. Of several records of the same run the latest counts.
 pub fn chart(sources: &[Source<'_>], hidden: &HashSet<Series>, settings: &Settings) -> Chart {
-    let visible: Vec<Candidate<'_>> = sources
-        .iter()
-        .flat_map(|source| {
-            source.file.records.iter().enumerate().map(move |(index, record)| Candidate {
-                reference: RecordRef { source: source.id, index },
-                series: Series::of(source.id, source.file, record),
-                record,
-            })
-        })
-        .filter(|candidate| candidate.record.pass == settings.pass && !hidden.contains(&candidate.series))
-        .collect();
-
-    let precisions: BTreeSet<Precision> = visible.iter().map(|candidate| candidate.record.precision).collect();
-    let precision = settings.precision.filter(|precision| precisions.contains(precision));
-    let visible: Vec<Candidate<'_>> =
-        visible.into_iter().filter(|c| precision.is_none_or(|precision| c.record.precision == precision)).collect();
-
+    let mut visible: Vec<(&Source<'_>, usize, Key)> = Vec::new();
+    let mut precisions: BTreeSet<Precision> = BTreeSet::new();
+    for source in sources {
+        let is_hidden: Vec<bool> = source.index.series.iter().map(|series| hidden.contains(series)).collect();
+        for (place, key) in source.index.keys.iter().enumerate() {
+            if key.pass == settings.pass && !is_hidden[key.series] {
+                visible.push((source, place, *key));
+                precisions.insert(source.index.series[key.series].precision);
+            }
+        }
+    }
+    if let Some(precision) = settings.precision.filter(|precision| precisions.contains(precision)) {
+        visible.retain(|(source, _, key)| source.index.series[key.series].precision == precision);
+    }
     let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
-    for candidate in &visible {
-        *counts.entry(candidate.record.minibatch).or_insert(0) += 1;
+    for (_, _, key) in &visible {
+        *counts.entry(key.minibatch).or_insert(0) += 1;
     }
     let chosen = settings.minibatch.filter(|minibatch| counts.contains_key(minibatch));
     let minibatch = chosen.or_else(|| counts.iter().max_by_key(|(_, n_records)| **n_records).map(|(m, _)| *m));
 
-    let mut latest: BTreeMap<(ModelOrder, &Series), &Candidate<'_>> = BTreeMap::new();
-    for candidate in visible.iter().filter(|candidate| Some(candidate.record.minibatch) == minibatch) {
-        let kept = latest.entry((ModelOrder::of(&candidate.record.model), &candidate.series)).or_insert(candidate);
-        if candidate.record.started >= kept.record.started {
+    let mut latest: HashMap<(&str, &Series), Candidate<'_>> = HashMap::new();
+    for (source, place, key) in visible.iter().filter(|(_, _, key)| Some(key.minibatch) == minibatch) {
+        let record = &source.file.records[*place];
+        let candidate = Candidate {
+            reference: RecordRef { source: source.id, index: *place },
+            record,
+            device: source.device_of(record),
+        };
+        let names = (source.index.models[key.model].as_str(), &source.index.series[key.series]);
+        let kept = latest.entry(names).or_insert(candidate);
+        if record.started >= kept.record.started {
             *kept = candidate;
         }
     }
     let series: BTreeSet<&Series> = latest.keys().map(|(_, series)| *series).collect();
-    let models: BTreeSet<&ModelOrder> = latest.keys().map(|(model, _)| model).collect();
-    let groups: Vec<Group> = models
+    let models: BTreeSet<ModelOrder<'_>> = latest.keys().map(|(model, _)| ModelOrder::of(model)).collect();
+    let baseline = settings.baseline.as_ref().filter(|baseline| series.contains(baseline));
+    let units: Vec<Unit> =
+        Unit::ALL.into_iter().filter(|unit| latest.values().any(|c| c.value(*unit).is_some())).collect();
+    // What no record has is not asked for.
+    let unit = if units.contains(&settings.unit) { settings.unit } else { Unit::default() };
+    let bar = |model: &str, series: &Series| {
+        let Some(candidate) = latest.get(&(model, series)) else { return Bar::Absent };
+        match baseline {
+            None => candidate.bar(unit),
+            Some(baseline) => candidate.ratio(latest.get(&(model, baseline)), unit),
+        }
+    };
+    let mut groups: Vec<Group> = models
         .into_iter()
         .map(|model| Group {
-            model: model.name.clone(),
-            bars: series
-                .iter()
-                .map(|series| latest.get(&(model.clone(), *series)).map_or(Bar::Absent, |c| c.bar(settings.unit)))
-                .collect(),
+            model: model.name.to_owned(),
+            bars: series.iter().map(|series| bar(model.name, series)).collect(),
         })
         .collect();
+    sort(&mut groups, settings.sort);
 
     Chart {
-        scale: largest(&groups).map(|largest| Scale::from_zero_to(largest, TICKS)),
+        scale: scale(&groups, settings.is_logarithmic),
         cautions: cautions(latest.values().map(|candidate| candidate.record)),
+        unit: baseline.is_none().then_some(unit),
+        baseline: baseline.cloned(),
         series: series.into_iter().cloned().collect(),
         groups,
         minibatch,
-        unit: settings.unit,
         minibatches: counts.into_keys().collect(),
         precisions: precisions.into_iter().collect(),
+        units,
     }
 }
 
-/// A record that may be shown.
+/// Puts the groups into another order than the suite's.
+fn sort(groups: &mut [Group], by: Sort) {
+    let longest = |group: &Group| group.bars.iter().filter_map(Bar::value).fold(0.0, f64::max);
+    match by {
+        Sort::Suite => {}
+        Sort::Name => groups.sort_by(|a, b| a.model.cmp(&b.model)),
+        Sort::Value => groups.sort_by(|a, b| longest(b).total_cmp(&longest(a))),
+        Sort::Parameters => groups.sort_by_key(|group| parameters(&group.model).unwrap_or(u64::MAX)),
+    }
+}
+
+/// Number of parameters of a model of the suite.
+fn parameters(model: &str) -> Option<u64> {
+    static KNOWN: LazyLock<HashMap<&str, u64>> =
+        LazyLock::new(|| Model::ALL.iter().map(|model| (model.name(), model.graph().parameters())).collect());
+    KNOWN.get(model).copied()
+}
+
+fn scale(groups: &[Group], is_logarithmic: bool) -> Option<Scale> {
+    let ends = groups.iter().flat_map(|group| &group.bars).filter_map(|bar| match bar {
+        Bar::Value { value, interval, .. } => Some((*value, interval.map_or(*value, |[_, high]| high.max(*value)))),
+        Bar::Mark { .. } | Bar::Absent => None,
+    });
+    let (smallest, largest) = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
+    Some(if is_logarithmic { Scale::logarithmic(smallest, largest) } else { Scale::from_zero_to(largest, TICKS) })
+}
+
+/// A record that is shown.
+#[derive(Clone, Copy)]
 struct Candidate<'a> {
     reference: RecordRef,
-    series: Series,
     record: &'a Record,
+    device: Option<&'a Device>,
 }
 
 impl Candidate<'_> {
+    fn value(&self, unit: Unit) -> Option<(f64, Option<[f64; 2]>)> {
+        value(self.record, self.device, unit).filter(|_| self.record.status == Status::Ok)
+    }
+
     fn bar(&self, unit: Unit) -> Bar {
         let record = self.reference;
-        match value(self.record, unit) {
-            Some((value, interval)) if self.record.status == Status::Ok => Bar::Value { record, value, interval },
+        match self.value(unit) {
+            Some((value, interval)) => Bar::Value { record, value, interval },
             _ => Bar::Mark { record, status: self.record.status },
+        }
+    }
+
+    /// How many times as good as the baseline it is.
+    fn ratio(&self, baseline: Option<&Self>, unit: Unit) -> Bar {
+        let Some((reference, _)) = baseline.and_then(|baseline| baseline.value(unit)) else {
+            return if self.record.status == Status::Ok { Bar::Absent } else { self.bar(unit) };
+        };
+        match self.bar(unit) {
+            Bar::Value { record, value, interval } if unit.is_more_better() => Bar::Value {
+                record,
+                value: value / reference,
+                interval: interval.map(|bounds| bounds.map(|bound| bound / reference)),
+            },
+            Bar::Value { record, value, interval } => Bar::Value {
+                record,
+                value: reference / value,
+                interval: interval.map(|[low, high]| [reference / high, reference / low]),
+            },
+            other => other,
         }
     }
 }
 
 /// Models in the order of the suite, unknown ones behind them by name.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct ModelOrder {
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ModelOrder<'a> {
     rank: usize,
-    name: String,
+    pub(super) name: &'a str,
 }
 
-impl ModelOrder {
-    fn of(name: &str) -> Self {
+impl<'a> ModelOrder<'a> {
+    pub(super) fn of(name: &'a str) -> Self {
         let rank = Model::ALL.iter().position(|model| model.name() == name).unwrap_or(Model::ALL.len());
-        Self { rank, name: name.to_owned() }
+        Self { rank, name }
     }
 }
 
 /// Value and confidence interval of a record in a unit. Throughput = minibatch / median time, so its interval is the
 /// time's turned round.
-fn value(record: &Record, unit: Unit) -> Option<(f64, Option<[f64; 2]>)> {
+fn value(record: &Record, device: Option<&Device>, unit: Unit) -> Option<(f64, Option<[f64; 2]>)> {
     let usable = |value: f64| (value.is_finite() && value > 0.0).then_some(value);
     let timing = record.timing.as_ref();
     let [low_ms, high_ms] = timing.map_or([f64::NAN; 2], |timing| timing.ci95_ms);
     let interval_ms = usable(low_ms).zip(usable(high_ms)).filter(|(low, high)| low <= high);
-    let per_sec = |ms: f64| record.minibatch as f64 * 1000.0 / ms;
+    let samples = record.minibatch as f64;
+    let per_sec = |ms: f64| samples * 1000.0 / ms;
+    let median_ms =
+        timing.map(|timing| timing.median_ms).or_else(|| record.throughput_per_sec.map(per_sec)).and_then(usable);
+    // A rate that is proportional to the throughput, whose relative interval it has.
+    let rate = |value: f64| {
+        let interval = median_ms.zip(interval_ms).map(|(ms, (low, high))| [value * ms / high, value * ms / low]);
+        Some((usable(value)?, interval))
+    };
     match unit {
         Unit::SamplesPerSec => {
-            let value = record.throughput_per_sec.or_else(|| timing.map(|timing| per_sec(timing.median_ms)))?;
+            let value = record.throughput_per_sec.or_else(|| median_ms.map(per_sec))?;
             Some((usable(value)?, interval_ms.map(|(low, high)| [per_sec(high), per_sec(low)])))
         }
-        Unit::MsPerIteration => {
-            let value = timing.map(|timing| timing.median_ms).or_else(|| record.throughput_per_sec.map(per_sec))?;
-            Some((usable(value)?, interval_ms.map(|(low, high)| [low, high])))
+        Unit::MsPerIteration => Some((median_ms?, interval_ms.map(|(low, high)| [low, high]))),
+        Unit::MsPerSample => {
+            Some((median_ms? / samples, interval_ms.map(|(low, high)| [low / samples, high / samples])))
         }
+        Unit::TeraFlopPerSec => rate(record.achieved_flop_per_sec? / 1e12),
+        Unit::PeakShare => {
+            let peak = device?.extra.get("peak_flop_per_sec")?.get(record.precision.name())?.as_f64()?;
+            rate(record.achieved_flop_per_sec? / peak * 100.0)
+        }
+        Unit::SamplesPerJoule => rate(record.throughput_per_sec? / record.telemetry.as_ref()?.power_watt?),
     }
-}
-
-/// The largest value or end of a whisker.
-fn largest(groups: &[Group]) -> Option<f64> {
-    groups
-        .iter()
-        .flat_map(|group| &group.bars)
-        .filter_map(|bar| match bar {
-            Bar::Value { value, interval, .. } => Some(interval.map_or(*value, |[_, high]| high.max(*value))),
-            Bar::Mark { .. } | Bar::Absent => None,
-        })
-        .reduce(f64::max)
 }
 
 fn cautions<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<Caution> {

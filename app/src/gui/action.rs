@@ -2,17 +2,28 @@
 //! system leaves as an [`Effect`] for the background.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use compute::bench::export::Format;
 use compute::bench::spec::RunSpec;
 use compute::bench::suite::{self, Selection, Suite};
 
 use super::custom::Custom;
 use super::devices::Devices;
+use super::preferences::Preferences;
 use super::progress::Progress;
-use super::state::{CloseQuestion, NoticeKind, Overlay, Saved, State};
-use super::text;
+use super::state::{CloseQuestion, Export, Look, MemoryChoice, NoticeKind, Overlay, Saved, State, Tab};
+use super::{export, text};
 use crate::chart::series::{RecordRef, Series, SourceId};
-use crate::chart::throughput::Settings;
+use crate::chart::settings::Settings;
+use crate::chart::table;
+
+/// What a run takes beside its measurement: loading, tuning, verification. Measured on an H200, 2026-12-01: 3 s in the
+/// mean of the quick suite.
+const OVERHEAD_SECS: f64 = 3.0;
+
+/// Files that are remembered as recent.
+const RECENT_FILES: usize = 10;
 
 /// What the user does.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,8 +66,47 @@ pub enum Action {
         /// Whether it is shown.
         is_shown: bool,
     },
-    /// Chooses what the chart shows.
+    /// Names a series; an empty name takes the user's back.
+    Rename {
+        /// The series.
+        series: Series,
+        /// Its name.
+        name: String,
+    },
+    /// Gives a series another color.
+    Recolor {
+        /// The series.
+        series: Series,
+        /// The color's number.
+        color: usize,
+    },
+    /// Turns to a page.
+    Turn(Tab),
+    /// Changes how the window looks.
+    Look(Look),
+    /// Chooses what the charts show.
     Settings(Settings),
+    /// Chooses what the page on memory shows.
+    Memory(MemoryChoice),
+    /// Chooses what the table shows.
+    Table(table::View),
+    /// Selects a row of the table or not.
+    SelectRow {
+        /// The row.
+        row: RecordRef,
+        /// Whether it is selected.
+        is_selected: bool,
+    },
+    /// Selects every row of the table, or none.
+    SelectRows(bool),
+    /// Copies the selected rows, all where none is.
+    CopyRows(Format),
+    /// Opens the dialog for exporting.
+    Export(Export),
+    /// Types the path to export to.
+    EditExportPath(Export, String),
+    /// Exports to a path.
+    ExportTo(Export, PathBuf),
     /// Shows a record's details, or none.
     Select(Option<RecordRef>),
     /// Opens the dialog for saving.
@@ -94,6 +144,30 @@ pub enum Effect {
     CancelAll,
     /// Saves this session's results.
     Save(PathBuf),
+    /// Asks for a path to export to.
+    PickExportPath(Export),
+    /// Writes a file.
+    Write {
+        /// Where to.
+        path: PathBuf,
+        /// What.
+        content: Vec<u8>,
+    },
+    /// Writes the chart as it is seen.
+    Picture {
+        /// As points or as vectors.
+        kind: Export,
+        /// Where to.
+        path: PathBuf,
+    },
+    /// Copies a text.
+    Copy(String),
+    /// Keeps the window's choices for its next start.
+    StorePreferences(Box<Preferences>),
+    /// Brings the window to the front.
+    Focus,
+    /// Asks for the user's attention.
+    Attention,
     /// Leaves the window open although its closing was asked for.
     KeepOpen,
     /// Closes the window.
@@ -148,9 +222,51 @@ impl State {
                 };
                 self.is_chart_stale = true;
             }
+            Action::Rename { series, name } => self.library.rename(&series, &name),
+            Action::Recolor { series, color } => self.library.recolor(&series, color),
+            Action::Turn(tab) => {
+                self.tab = tab;
+                self.is_page_stale = true;
+            }
+            Action::Look(look) => {
+                self.look = look;
+                text::speak(look.language);
+            }
             Action::Settings(settings) => {
                 self.settings = settings;
                 self.is_chart_stale = true;
+            }
+            Action::Memory(choice) => {
+                self.memory = choice;
+                self.is_page_stale = true;
+            }
+            Action::Table(view) => {
+                self.table = view;
+                self.is_page_stale = true;
+            }
+            Action::SelectRow { row, is_selected } => {
+                if is_selected {
+                    self.selected_rows.insert(row)
+                } else {
+                    self.selected_rows.remove(&row)
+                };
+            }
+            Action::SelectRows(is_selected) => {
+                self.selected_rows = self.rows.iter().copied().filter(|_| is_selected).collect();
+            }
+            Action::CopyRows(format) => {
+                let rows = if self.selected_rows.is_empty() {
+                    self.rows.clone()
+                } else {
+                    self.rows.iter().copied().filter(|row| self.selected_rows.contains(row)).collect()
+                };
+                return vec![Effect::Copy(export::table(self, &rows, format))];
+            }
+            Action::Export(export) => return vec![Effect::PickExportPath(export)],
+            Action::EditExportPath(export, text) => self.overlay = Some(Overlay::ExportPath(export, text)),
+            Action::ExportTo(kind, path) => {
+                self.overlay = None;
+                return export::export(self, kind, path);
             }
             Action::Select(record) => self.selected = record,
             Action::SaveAs => return vec![Effect::PickSavePath],
@@ -174,6 +290,13 @@ impl State {
         Vec::new()
     }
 
+    /// How many runs a selection is on the chosen devices, and how long they take at most.
+    pub fn estimate(&self, selection: &Selection) -> (usize, Duration) {
+        let specs = suite::runs(selection, &self.devices.targets());
+        let secs = specs.iter().map(|spec| spec.bounds.max_seconds + OVERHEAD_SECS).sum::<f64>();
+        (specs.len(), Duration::from_secs_f64(secs.clamp(0.0, 1e9)))
+    }
+
     /// Starts the runs of a selection on the chosen devices.
     fn run(&mut self, selection: &Selection) -> Vec<Effect> {
         if self.run_refusal().is_some() {
@@ -181,7 +304,7 @@ impl State {
         }
         let specs = suite::runs(selection, &self.devices.targets());
         if specs.is_empty() {
-            self.notify(NoticeKind::Problem, text::NOTHING_TO_RUN);
+            self.notify(NoticeKind::Problem, text::nothing_to_run());
             return Vec::new();
         }
         self.begin(specs)
@@ -203,6 +326,9 @@ impl State {
             return Vec::new();
         }
         self.path.text.clear();
+        self.recent.retain(|path| !paths.contains(path));
+        self.recent.splice(0..0, paths.iter().cloned());
+        self.recent.truncate(RECENT_FILES);
         self.library.begin_loading(&paths);
         self.is_chart_stale = true;
         vec![Effect::Load(paths)]

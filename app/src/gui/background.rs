@@ -1,8 +1,10 @@
 //! Work beside the window: every [`Effect`] runs on a thread of its own and answers with [`Message`]s through a bounded
 //! channel. Measuring goes on, and its file is written, whether or not anyone takes the messages out.
 
+mod fonts;
 mod outbox;
 mod runner;
+mod watch;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -18,9 +20,10 @@ use eframe::egui;
 
 use super::action::Effect;
 use super::message::Message;
-use super::text;
+use super::{picture, text};
 use outbox::Outbox;
 use runner::SessionStore;
+use watch::Watch;
 
 /// Messages that wait at most; the window takes them out with every frame.
 const CHANNEL_CAPACITY: usize = 256;
@@ -44,6 +47,8 @@ pub struct Background {
     store: Arc<Mutex<SessionStore>>,
     cancel: Cancel,
     runner: Option<JoinHandle<()>>,
+    preferences: Option<PathBuf>,
+    watch: Watch,
 }
 
 impl Background {
@@ -52,7 +57,15 @@ impl Background {
     pub fn new(context: egui::Context, worker: WorkerCommand, results: Option<PathBuf>) -> Self {
         let (sender, inbox) = sync_channel(CHANNEL_CAPACITY);
         let store = Arc::new(Mutex::new(SessionStore::new(results)));
-        Self { sender, inbox, context, worker, store, cancel: Cancel::new(), runner: None }
+        let watch = Watch::new(Outbox::new(sender.clone(), context.clone()));
+        Self { sender, inbox, context, worker, store, cancel: Cancel::new(), runner: None, preferences: None, watch }
+    }
+
+    /// Keeps the window's choices in this file.
+    #[must_use]
+    pub fn keeping_preferences_in(mut self, path: Option<PathBuf>) -> Self {
+        self.preferences = path;
+        self
     }
 
     /// The next message, if there is one. Never waits.
@@ -64,7 +77,10 @@ impl Background {
     pub fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::FindDevices => self.find_devices(),
-            Effect::Load(paths) => self.load(paths),
+            Effect::Load(paths) => {
+                self.watch.add(&paths);
+                self.load(paths);
+            }
             Effect::PickFiles => self.spawn("open dialog", |outbox| {
                 let began = Instant::now();
                 match json_dialog().pick_files() {
@@ -99,8 +115,62 @@ impl Background {
                     outbox.post(message);
                 });
             }
-            Effect::KeepOpen | Effect::Close => {}
+            Effect::PickExportPath(export) => self.spawn("export dialog", move |outbox| {
+                let proposal = PathBuf::from("batchmark-chart").with_extension(export.extension());
+                let name = proposal.to_string_lossy().into_owned();
+                let began = Instant::now();
+                let dialog = rfd::FileDialog::new().add_filter(export.extension(), &[export.extension()]);
+                match dialog.set_file_name(name).save_file() {
+                    Some(path) => outbox.post(Message::PickedExportPath(export, path)),
+                    None if began.elapsed() < DIALOG_SEEN => {
+                        let home = directories::UserDirs::new().map(|folders| folders.home_dir().join(&proposal));
+                        outbox.post(Message::NoExportDialog(export, home.unwrap_or(proposal)));
+                    }
+                    None => {}
+                }
+            }),
+            Effect::Write { path, content } => self.write(path, move || Ok(content)),
+            Effect::StorePreferences(preferences) => {
+                let Some(path) = self.preferences.clone() else { return };
+                self.spawn("preferences", move |_| {
+                    // What can't be kept is chosen anew next time; the session goes on.
+                    drop(preferences.store(&path));
+                });
+            }
+            Effect::Picture { .. }
+            | Effect::Copy(_)
+            | Effect::Focus
+            | Effect::Attention
+            | Effect::KeepOpen
+            | Effect::Close => {}
         }
+    }
+
+    /// Writes what `make` makes into a file, both in the background.
+    pub(super) fn write(&self, path: PathBuf, make: impl FnOnce() -> Result<Vec<u8>, String> + Send + 'static) {
+        self.spawn("export", move |outbox| write(outbox, path, make));
+    }
+
+    /// Takes the window's next frame, and writes the part in `area`, in points, as PNG.
+    pub(super) fn writes_frame(&self, path: PathBuf, area: egui::Rect, scale: f32) -> egui::ScreenshotCallback {
+        let (sender, context) = (self.sender.clone(), self.context.clone());
+        egui::ScreenshotCallback::new(move |image| {
+            let make = move || picture::png(&image, area, scale);
+            spawn(sender, context, "export", move |outbox| write(outbox, path, make));
+        })
+    }
+
+    /// Looks for a font of the system that has Chinese, Japanese and Korean characters.
+    pub(super) fn find_font(&self) {
+        let context = self.context.clone();
+        self.spawn("font", move |_| fonts::add_fallback(&context));
+    }
+
+    /// Takes what later starts of the program hand over to this one.
+    #[cfg(unix)]
+    pub(super) fn listen(&self, listener: std::os::unix::net::UnixListener) {
+        let mut outbox = Outbox::new(self.sender.clone(), self.context.clone());
+        super::single::listen(listener, move |files| outbox.post(Message::HandedOver(files)));
     }
 
     /// Cancels what is under way and waits a bounded time until it has ended, so that no worker outlives the window.
@@ -160,22 +230,40 @@ impl Background {
     }
 
     fn spawn_joinable(&self, name: &str, work: impl FnOnce(&mut Outbox) + Send + 'static) -> Option<JoinHandle<()>> {
-        let mut outbox = Outbox::new(self.sender.clone(), self.context.clone());
-        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-            work(&mut outbox);
-            outbox.wait();
-        });
-        match thread {
-            Ok(thread) => Some(thread),
-            Err(error) => {
-                Outbox::new(self.sender.clone(), self.context.clone())
-                    .post(Message::Broken(format!("{name}: {error}")));
-                None
-            }
+        spawn(self.sender.clone(), self.context.clone(), name, work)
+    }
+}
+
+/// Works on a thread that answers through `sender`; absent, and said, where there can be none.
+fn spawn(
+    sender: SyncSender<Message>,
+    context: egui::Context,
+    name: &str,
+    work: impl FnOnce(&mut Outbox) + Send + 'static,
+) -> Option<JoinHandle<()>> {
+    let mut outbox = Outbox::new(sender.clone(), context.clone());
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        work(&mut outbox);
+        outbox.wait();
+    });
+    match thread {
+        Ok(thread) => Some(thread),
+        Err(error) => {
+            Outbox::new(sender, context).post(Message::Broken(format!("{name}: {error}")));
+            None
         }
     }
 }
 
+/// Writes what `make` makes, and says what came of it.
+fn write(outbox: &mut Outbox, path: PathBuf, make: impl FnOnce() -> Result<Vec<u8>, String>) {
+    let written = make().and_then(|content| std::fs::write(&path, content).map_err(|error| error.to_string()));
+    outbox.post(match written {
+        Ok(()) => Message::Exported(path),
+        Err(reason) => Message::ExportFailed { path, reason },
+    });
+}
+
 fn json_dialog() -> rfd::FileDialog {
-    rfd::FileDialog::new().add_filter(text::RESULT_FILES, &["json"]).add_filter(text::ALL_FILES, &["*"])
+    rfd::FileDialog::new().add_filter(text::result_files(), &["json"]).add_filter(text::all_files(), &["*"])
 }

@@ -1,4 +1,4 @@
-//! The chart with its question and controls, or what to do when there is nothing to show.
+//! The page on throughput: controls, then the chart under its question, or what to do when there is nothing to show.
 
 use compute::bench::suite::Suite;
 use compute::plan::Pass;
@@ -8,45 +8,50 @@ use super::action::Action;
 use super::state::State;
 use super::{chart_view, text, theme};
 use crate::chart::series::Series;
-use crate::chart::throughput::{Settings, Unit};
+use crate::chart::settings::{Settings, Sort};
 
-pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
-    if state.library.sources().is_empty() {
+/// Draws the page and returns where the picture is that can be exported.
+pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) -> Option<egui::Rect> {
+    if !state.library.has_records() {
         empty_ui(ui, state, actions);
-        return;
+        return None;
     }
     let chart = &state.chart;
-    ui.add_space(theme::GRID);
-    ui.heading(text::question(state.settings.unit));
-    if let Some(minibatch) = chart.minibatch {
-        ui.weak(text::subtitle(state.settings.pass, minibatch, state.settings.unit));
-    }
-    ui.add_space(theme::GRID);
     controls_ui(ui, state, actions);
+    ui.add_space(theme::GRID);
+    let picture = ui.available_rect_before_wrap();
+    let unit = chart.unit.unwrap_or(state.settings.unit);
+    ui.heading(text::question(unit));
+    if let Some(minibatch) = chart.minibatch {
+        let baseline = chart.baseline.as_ref().map(|series| series_name(state, series));
+        ui.weak(text::subtitle(state.settings.pass, minibatch, unit, baseline.as_deref()));
+    }
     for caution in &chart.cautions {
         ui.colored_label(ui.visuals().warn_fg_color, text::caution(caution));
     }
     if chart.groups.is_empty() {
         ui.add_space(8.0 * theme::GRID);
-        ui.vertical_centered(|ui| ui.weak(text::NOTHING_SHOWN));
-        return;
+        ui.vertical_centered(|ui| ui.weak(text::nothing_shown()));
+        return None;
     }
     ui.add_space(theme::GRID);
-    ui.scope(|ui| legend_ui(ui, state));
+    ui.scope(|ui| legend_ui(ui, state, &chart.series));
     ui.add_space(theme::GRID);
     chart_view::ui(ui, state, actions);
+    Some(picture)
 }
 
-fn empty_ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
+/// What is shown while there are no results: the way to the first one.
+pub(super) fn empty_ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
     ui.vertical_centered(|ui| {
         ui.add_space(ui.available_height() * 0.3);
-        ui.heading(text::EMPTY_TITLE);
+        ui.heading(text::empty_title());
         ui.add_space(2.0 * theme::GRID);
         ui.scope(|ui| {
             ui.set_max_width(440.0);
-            ui.label(text::EMPTY_TEXT);
+            ui.label(text::empty_text());
             ui.add_space(theme::GRID);
-            ui.weak(text::EMPTY_OR);
+            ui.weak(text::empty_or());
         });
         ui.add_space(4.0 * theme::GRID);
         if let Some(reason) = state.run_refusal() {
@@ -62,62 +67,124 @@ fn empty_ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
 }
 
 fn controls_ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
-    let mut settings = state.settings;
+    let mut settings = state.settings.clone();
     ui.horizontal_wrapped(|ui| {
-        for pass in Pass::ALL {
-            let chosen = ui.selectable_value(&mut settings.pass, pass, text::pass(pass));
-            chosen.on_hover_text(text::pass_hint(pass));
-        }
+        pass_ui(ui, &mut settings);
         ui.separator();
-        choice_ui(ui, text::PRECISION, |ui| precision_ui(ui, state, &mut settings));
-        choice_ui(ui, text::MINIBATCH, |ui| minibatch_ui(ui, state, &mut settings));
-        ui.separator();
-        for unit in Unit::ALL {
-            ui.selectable_value(&mut settings.unit, unit, text::unit(unit));
-        }
+        choice_ui(ui, text::precision(), 64.0, |ui, width| precision_ui(ui, width, state, &mut settings));
+        choice_ui(ui, text::minibatch(), 64.0, |ui, width| minibatch_ui(ui, width, state, &mut settings));
+        choice_ui(ui, text::unit_label(), 104.0, |ui, width| unit_ui(ui, width, state, &mut settings));
+        choice_ui(ui, text::relative(), 152.0, |ui, width| baseline_ui(ui, width, state, &mut settings));
+        choice_ui(ui, text::sort(), 104.0, |ui, width| {
+            combo_ui(ui, "sort", width, &mut settings.sort, Sort::ALL, |sort| text::order(*sort).to_owned())
+        });
+        ui.checkbox(&mut settings.is_logarithmic, text::logarithmic());
     });
     if settings != state.settings {
         actions.push(Action::Settings(settings));
     }
 }
 
-/// A label and the box that it names.
-fn choice_ui(ui: &mut egui::Ui, label: &str, add: impl FnOnce(&mut egui::Ui) -> egui::Response) {
-    let label = ui.label(egui::RichText::new(label).weak());
-    add(ui).labelled_by(label.id);
+/// Inference or training.
+pub(super) fn pass_ui(ui: &mut egui::Ui, settings: &mut Settings) {
+    for pass in Pass::ALL {
+        let chosen = ui.selectable_value(&mut settings.pass, pass, text::pass(pass));
+        chosen.on_hover_text(text::pass_hint(pass));
+    }
 }
 
-fn precision_ui(ui: &mut egui::Ui, state: &State, settings: &mut Settings) -> egui::Response {
+/// A label and the box of a width that it names, which no line breaks apart.
+pub(super) fn choice_ui(
+    ui: &mut egui::Ui,
+    label: &str,
+    width: f32,
+    add: impl FnOnce(&mut egui::Ui, f32) -> egui::Response,
+) {
+    let font = egui::TextStyle::Body.resolve(ui.style());
+    let named = ui.painter().layout_no_wrap(label.to_owned(), font, egui::Color32::PLACEHOLDER).size().x;
+    let size = egui::vec2(named + ui.spacing().item_spacing.x + width, ui.spacing().interact_size.y);
+    ui.allocate_ui_with_layout(size, egui::Layout::left_to_right(egui::Align::Center), |ui| {
+        let label = ui.label(egui::RichText::new(label).weak());
+        add(ui, width).labelled_by(label.id);
+    });
+}
+
+/// A box of every choice, with the names that they have.
+pub(super) fn combo_ui<T: Clone + PartialEq>(
+    ui: &mut egui::Ui,
+    id: &str,
+    width: f32,
+    chosen: &mut T,
+    choices: impl IntoIterator<Item = T>,
+    name: impl Fn(&T) -> String,
+) -> egui::Response {
+    let combo = egui::ComboBox::from_id_salt(id).selected_text(name(chosen)).width(width).truncate();
+    combo
+        .show_ui(ui, |ui| {
+            for choice in choices {
+                let label = name(&choice);
+                ui.selectable_value(chosen, choice, label);
+            }
+        })
+        .response
+}
+
+pub(super) fn precision_ui(ui: &mut egui::Ui, width: f32, state: &State, settings: &mut Settings) -> egui::Response {
     // What the chart does not have, it does not filter by; the box says so.
-    let shown = settings.precision.filter(|precision| state.chart.precisions.contains(precision));
-    let name = |precision: Option<compute::shape::Precision>| precision.map_or(text::ALL_PRECISIONS, |p| p.name());
-    let combo = egui::ComboBox::from_id_salt("precision").selected_text(name(shown)).width(64.0);
-    combo
-        .show_ui(ui, |ui| {
-            for precision in std::iter::once(None).chain(state.chart.precisions.iter().copied().map(Some)) {
-                ui.selectable_value(&mut settings.precision, precision, name(precision));
-            }
-        })
-        .response
+    let mut shown = settings.precision.filter(|precision| state.chart.precisions.contains(precision));
+    let before = shown;
+    let choices = std::iter::once(None).chain(state.chart.precisions.iter().copied().map(Some));
+    let response = combo_ui(ui, "precision", width, &mut shown, choices, |precision| {
+        precision.map_or(text::all_precisions(), |precision| precision.name()).to_owned()
+    });
+    if shown != before {
+        settings.precision = shown;
+    }
+    response
 }
 
-fn minibatch_ui(ui: &mut egui::Ui, state: &State, settings: &mut Settings) -> egui::Response {
-    let shown = state.chart.minibatch.map(|minibatch| minibatch.to_string()).unwrap_or_default();
-    let combo = egui::ComboBox::from_id_salt("minibatch").selected_text(shown).width(64.0);
-    combo
-        .show_ui(ui, |ui| {
-            for minibatch in &state.chart.minibatches {
-                ui.selectable_value(&mut settings.minibatch, Some(*minibatch), minibatch.to_string());
-            }
-        })
-        .response
+fn minibatch_ui(ui: &mut egui::Ui, width: f32, state: &State, settings: &mut Settings) -> egui::Response {
+    let mut shown = state.chart.minibatch;
+    let choices = state.chart.minibatches.iter().copied().map(Some);
+    let name = |minibatch: &Option<usize>| minibatch.map(|minibatch| minibatch.to_string()).unwrap_or_default();
+    let response = combo_ui(ui, "minibatch", width, &mut shown, choices, name);
+    if shown != state.chart.minibatch {
+        settings.minibatch = shown;
+    }
+    response
 }
 
-fn legend_ui(ui: &mut egui::Ui, state: &State) {
+fn unit_ui(ui: &mut egui::Ui, width: f32, state: &State, settings: &mut Settings) -> egui::Response {
+    let mut shown = state.chart.unit.unwrap_or(settings.unit);
+    let before = shown;
+    let choices = state.chart.units.iter().copied();
+    let response = combo_ui(ui, "unit", width, &mut shown, choices, |unit| text::unit(*unit).to_owned());
+    if shown != before {
+        settings.unit = shown;
+    }
+    response
+}
+
+fn baseline_ui(ui: &mut egui::Ui, width: f32, state: &State, settings: &mut Settings) -> egui::Response {
+    let mut shown = state.chart.baseline.clone();
+    let choices = std::iter::once(None).chain(state.chart.series.iter().cloned().map(Some));
+    let name = |series: &Option<Series>| match series {
+        Some(series) => series_name(state, series),
+        None => text::absolute().to_owned(),
+    };
+    let response = combo_ui(ui, "baseline", width, &mut shown, choices, name);
+    if shown != state.chart.baseline {
+        settings.baseline = shown;
+    }
+    response
+}
+
+/// The series with their colors.
+pub(super) fn legend_ui(ui: &mut egui::Ui, state: &State, series: &[Series]) {
     ui.spacing_mut().interact_size.y = 0.0;
     ui.horizontal_wrapped(|ui| {
         ui.spacing_mut().item_spacing.x = 4.0 * theme::GRID;
-        for series in &state.chart.series {
+        for series in series {
             let name = series_name(state, series);
             let font = egui::TextStyle::Small.resolve(ui.style());
             let color = ui.visuals().text_color();
@@ -136,11 +203,14 @@ fn legend_ui(ui: &mut egui::Ui, state: &State) {
     });
 }
 
-/// A series' name; with its source where series of several sources are shown.
+/// A series' name; with its source where series of several sources are shown, unless the user named it.
 pub(super) fn series_name(state: &State, series: &Series) -> String {
+    let name = state.library.name(series);
     let is_from_one = state.chart.series.iter().all(|other| other.source == series.source);
     match state.library.source(series.source) {
-        Some(source) if !is_from_one => text::series_of(source.name, series),
-        _ => text::series(series),
+        Some(source) if !is_from_one && !state.library.names.contains_key(series) => {
+            text::series_of(source.name, &name)
+        }
+        _ => name,
     }
 }

@@ -93,7 +93,7 @@ impl<'a> View<'a> {
         ui.painter().text(
             unit.max(pos2(end + 2.0 * theme::GRID, 0.0)),
             Align2::LEFT_BOTTOM,
-            text::unit(self.chart.unit),
+            self.chart.unit.map_or("×", text::unit),
             font,
             color,
         );
@@ -204,7 +204,7 @@ impl<'a> View<'a> {
                 let mark = text::mark(*status).to_owned();
                 (mark.clone(), reason.unwrap_or(mark))
             }
-            Bar::Absent => (text::NOT_MEASURED.to_owned(), String::new()),
+            Bar::Absent => (text::not_measured().to_owned(), String::new()),
         }
     }
 }
@@ -260,7 +260,8 @@ fn small(ui: &egui::Ui) -> egui::FontId {
     TextStyle::Small.resolve(ui.style())
 }
 
-fn three_digits_or_zero(tick: f64) -> String {
+/// A round value of an axis.
+pub(super) fn three_digits_or_zero(tick: f64) -> String {
     // A tick is round by itself; trailing zeros behind the point say nothing.
     let text = three_digits(tick);
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }

@@ -44,13 +44,13 @@ impl Custom {
     /// What is missing, in words for the user.
     pub fn selection(&self) -> Result<Selection, String> {
         if self.models.is_empty() {
-            return Err(text::CUSTOM_WITHOUT_MODEL.to_owned());
+            return Err(text::custom_without_model().to_owned());
         }
         if self.passes.is_empty() {
-            return Err(text::CUSTOM_WITHOUT_PASS.to_owned());
+            return Err(text::custom_without_pass().to_owned());
         }
         if self.precisions.is_empty() {
-            return Err(text::CUSTOM_WITHOUT_PRECISION.to_owned());
+            return Err(text::custom_without_precision().to_owned());
         }
         Ok(Selection {
             suite: None,
@@ -77,7 +77,7 @@ fn minibatches(typed: &str) -> Result<Vec<usize>, String> {
     }
     all.sort_unstable();
     all.dedup();
-    if all.is_empty() { Err(text::CUSTOM_WITHOUT_MINIBATCH.to_owned()) } else { Ok(all) }
+    if all.is_empty() { Err(text::custom_without_minibatch().to_owned()) } else { Ok(all) }
 }
 
 #[cfg(test)]
@@ -102,10 +102,10 @@ mod tests {
         let full = Custom::default();
         assert!(full.selection().is_ok());
         let cases = [
-            (Custom { models: vec![], ..full.clone() }, text::CUSTOM_WITHOUT_MODEL),
-            (Custom { passes: vec![], ..full.clone() }, text::CUSTOM_WITHOUT_PASS),
-            (Custom { precisions: vec![], ..full.clone() }, text::CUSTOM_WITHOUT_PRECISION),
-            (Custom { minibatches: String::new(), ..full }, text::CUSTOM_WITHOUT_MINIBATCH),
+            (Custom { models: vec![], ..full.clone() }, text::custom_without_model()),
+            (Custom { passes: vec![], ..full.clone() }, text::custom_without_pass()),
+            (Custom { precisions: vec![], ..full.clone() }, text::custom_without_precision()),
+            (Custom { minibatches: String::new(), ..full }, text::custom_without_minibatch()),
         ];
         for (custom, reason) in cases {
             assert_eq!(custom.selection(), Err(reason.to_owned()));

@@ -11,11 +11,11 @@ use super::{text, theme};
 
 pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
     ui.set_width(440.0);
-    ui.heading(text::CUSTOM_TITLE);
+    ui.heading(text::custom_title());
     ui.add_space(2.0 * theme::GRID);
     let mut custom = state.custom.clone();
     egui::Grid::new("custom").num_columns(2).spacing([16.0, 12.0]).show(ui, |ui| {
-        ui.label(text::MODELS);
+        ui.label(text::models());
         ui.vertical(|ui| {
             for row in Model::ALL.chunks(3) {
                 ui.horizontal(|ui| {
@@ -26,7 +26,7 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
             }
         });
         ui.end_row();
-        ui.label(text::PASSES);
+        ui.label(text::passes());
         ui.horizontal(|ui| {
             for pass in Pass::ALL {
                 member_ui(ui, &mut custom.passes, pass, text::pass(pass), &Pass::ALL)
@@ -34,31 +34,39 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
             }
         });
         ui.end_row();
-        ui.label(text::PRECISIONS);
+        ui.label(text::precisions());
         ui.horizontal(|ui| {
             for precision in precisions(state) {
                 member_ui(ui, &mut custom.precisions, precision, precision.name(), &Precision::ALL);
             }
         });
         ui.end_row();
-        let label = ui.label(text::MINIBATCHES);
-        let field = egui::TextEdit::singleline(&mut custom.minibatches).hint_text(text::MINIBATCHES_HINT);
+        let label = ui.label(text::minibatches());
+        let field = egui::TextEdit::singleline(&mut custom.minibatches).hint_text(text::minibatches_hint());
         ui.add(field.desired_width(f32::INFINITY)).labelled_by(label.id);
         ui.end_row();
-        let label = ui.label(text::MAX_SECONDS);
-        let seconds = egui::DragValue::new(&mut custom.max_seconds).range(1..=3600).suffix(text::MAX_SECONDS_SUFFIX);
+        let label = ui.label(text::max_seconds());
+        let seconds = egui::DragValue::new(&mut custom.max_seconds).range(1..=3600).suffix(text::max_seconds_suffix());
         ui.add(seconds).labelled_by(label.id);
         ui.end_row();
     });
     ui.add_space(2.0 * theme::GRID);
     let selection = custom.selection();
     let problem = selection.as_ref().err().map(String::as_str).or(state.run_refusal());
-    ui.colored_label(ui.visuals().error_fg_color, problem.unwrap_or_default());
+    match (problem, &selection) {
+        (None, Ok(selection)) => {
+            let (runs, longest) = state.estimate(selection);
+            ui.weak(text::estimate(runs, longest));
+        }
+        _ => {
+            ui.colored_label(ui.visuals().error_fg_color, problem.unwrap_or_default());
+        }
+    }
     ui.horizontal(|ui| {
-        if ui.add_enabled(problem.is_none(), theme::primary_button(ui, text::START)).clicked() {
+        if ui.add_enabled(problem.is_none(), theme::primary_button(ui, text::start())).clicked() {
             actions.push(Action::RunCustom);
         }
-        if ui.button(text::CANCEL).clicked() {
+        if ui.button(text::cancel()).clicked() {
             actions.push(Action::CloseOverlay);
         }
     });

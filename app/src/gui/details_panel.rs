@@ -7,34 +7,29 @@ use eframe::egui;
 use super::action::Action;
 use super::state::State;
 use super::text::{self, detail};
-use super::theme;
+use super::{chart_view, samples_view, theme};
 use crate::chart::number::{bytes, full, rate, three_digits};
-use crate::chart::series::Source;
-use crate::chart::throughput::Unit;
+use crate::chart::series::{Series, Source};
+use crate::chart::settings::Unit;
 
 pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
     let Some((source, record, device)) = state.selected.and_then(|record| state.library.record(record)) else { return };
     egui::Panel::right("details").default_size(272.0).min_size(220.0).max_size(420.0).show(ui, |ui| {
         ui.add_space(theme::GRID);
         ui.horizontal(|ui| {
-            ui.strong(text::DETAILS);
+            ui.strong(text::details());
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
                 let close = ui.add(egui::Button::new("×").frame(false));
-                if close.accessible_name(text::CLOSE_DETAILS).clicked() {
+                if close.accessible_name(text::close_details()).clicked() {
                     actions.push(Action::Select(None));
                 }
             });
         });
         egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
             ui.spacing_mut().interact_size.y = 0.0;
-            egui::Grid::new("details").num_columns(2).spacing([12.0, 4.0]).show(ui, |ui| {
-                for (label, value) in lines(&source, record, device) {
-                    ui.label(egui::RichText::new(label).small().weak());
-                    let value = egui::RichText::new(value).small();
-                    ui.add(egui::Label::new(value).wrap().selectable(true));
-                    ui.end_row();
-                }
-            });
+            grid_ui(ui, "measured", measured(record));
+            samples_ui(ui, state, &source, record);
+            differences_ui(ui, state, &source, record, device);
             if let Some(reason) = &record.reason {
                 ui.add_space(2.0 * theme::GRID);
                 ui.label(egui::RichText::new(reason).color(ui.visuals().error_fg_color));
@@ -43,60 +38,148 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
                 ui.add_space(theme::GRID);
                 ui.label(egui::RichText::new(note).small().color(ui.visuals().warn_fg_color));
             }
+            ui.add_space(2.0 * theme::GRID);
+            grid_ui(ui, "around", around(&source, record, device));
+            if !record.kernels.is_empty() {
+                ui.add_space(theme::GRID);
+                ui.label(egui::RichText::new(detail::kernels()).small().weak());
+                let kernels = egui::RichText::new(record.kernels.join("\n")).small();
+                ui.add(egui::Label::new(kernels).wrap().selectable(true));
+            }
         });
     });
 }
 
-/// Labels and values, in the order they are shown.
-fn lines(source: &Source<'_>, record: &Record, device: Option<&Device>) -> Vec<(&'static str, String)> {
+/// Labels and their values.
+fn grid_ui(ui: &mut egui::Ui, id: &str, lines: Vec<(&'static str, String)>) {
+    egui::Grid::new(id).num_columns(2).spacing([12.0, 4.0]).show(ui, |ui| {
+        for (label, value) in lines {
+            // A label stands at the first line of its value.
+            ui.vertical(|ui| ui.add(egui::Label::new(egui::RichText::new(label).small().weak()).extend()));
+            let value = egui::RichText::new(value).small();
+            ui.add(egui::Label::new(value).wrap().selectable(true));
+            ui.end_row();
+        }
+    });
+}
+
+/// Every iteration's time: how they are distributed, and how they went.
+fn samples_ui(ui: &mut egui::Ui, state: &State, source: &Source<'_>, record: &Record) {
+    let Some(timing) = record.timing.as_ref().filter(|timing| timing.samples_ms.len() > 2) else { return };
+    let series = Series::of(source.id, source.file, record);
+    let color = chart_view::paint_of(ui, state, &series).color;
+    ui.add_space(2.0 * theme::GRID);
+    ui.label(egui::RichText::new(text::histogram()).small().weak());
+    samples_view::histogram_ui(ui, &timing.samples_ms, color);
+    ui.add_space(theme::GRID);
+    ui.label(egui::RichText::new(text::timeline()).small().weak());
+    samples_view::timeline_ui(ui, &timing.samples_ms, color);
+}
+
+/// What is not the same as in the baseline's record of the same run.
+fn differences_ui(ui: &mut egui::Ui, state: &State, source: &Source<'_>, record: &Record, device: Option<&Device>) {
+    let Some(baseline) = &state.chart.baseline else { return };
+    let Some(other) = state.library.source(baseline.source) else { return };
+    let is_same_run = |candidate: &&Record| {
+        // The baseline may be another precision of the same run.
+        (&candidate.model, candidate.pass, candidate.minibatch) == (&record.model, record.pass, record.minibatch)
+            && Series::of(other.id, other.file, candidate) == *baseline
+    };
+    let Some(reference) = other.file.records.iter().rev().find(is_same_run) else { return };
+    if std::ptr::eq(reference, record) {
+        return;
+    }
+    ui.add_space(2.0 * theme::GRID);
+    ui.label(egui::RichText::new(text::differences()).small().weak());
+    let here = environment(source, record, device);
+    let there = environment(&other, reference, other.device_of(reference));
+    let mut differences: Vec<String> = Vec::new();
+    for (what, value) in &here {
+        let reference = there.iter().find(|(other, _)| other == what).map(|(_, value)| value.as_str());
+        if reference != Some(value.as_str()) {
+            differences.push(text::difference(what, value, reference.unwrap_or("–")));
+        }
+    }
+    if differences.is_empty() {
+        differences.push(text::no_differences().to_owned());
+    }
+    for difference in differences {
+        ui.add(egui::Label::new(egui::RichText::new(difference).small()).wrap().selectable(true));
+    }
+}
+
+/// What decides whether two records can be compared.
+fn environment(source: &Source<'_>, record: &Record, device: Option<&Device>) -> Vec<(String, String)> {
+    let mut known = vec![(detail::definition().to_owned(), record.definition.clone())];
+    let mut add = |what: &str, value: Option<String>| known.extend(value.map(|value| (what.to_owned(), value)));
+    add(detail::device(), device.map(|device| device.name.clone()));
+    add(detail::driver(), device.and_then(|device| device.driver.clone()));
+    add(detail::engine(), Some(text::engine(&record.engine).to_owned()));
+    add(detail::host(), Some(format!("{}, {}", source.file.host.os, source.file.host.cpu)));
+    let clock = record.telemetry.as_ref().and_then(|telemetry| telemetry.clock_mhz);
+    add(detail::core_clock(), clock.map(|clock| format!("{} MHz", three_digits(clock))));
+    for (library, version) in &record.libraries {
+        add(library, Some(version.clone()));
+    }
+    known
+}
+
+/// What was measured, and how.
+fn measured(record: &Record) -> Vec<(&'static str, String)> {
     let mut lines = vec![
-        (detail::MODEL, record.model.clone()),
-        (detail::PASS, text::pass(record.pass).to_owned()),
-        (detail::PRECISION, record.precision.to_string()),
-        (detail::MINIBATCH, record.minibatch.to_string()),
-        (detail::OUTCOME, record.status.to_string()),
+        (detail::model(), record.model.clone()),
+        (detail::pass(), text::pass(record.pass).to_owned()),
+        (detail::precision(), record.precision.to_string()),
+        (detail::minibatch(), record.minibatch.to_string()),
+        (detail::outcome(), text::status(record.status).to_owned()),
     ];
     let mut add = |label, value: Option<String>| lines.extend(value.map(|value| (label, value)));
     add(
-        detail::THROUGHPUT,
+        detail::throughput(),
         record.throughput_per_sec.map(|per_sec| format!("{} {}", full(per_sec), text::unit(Unit::SamplesPerSec))),
     );
     if let Some(timing) = &record.timing {
         let [low, high] = timing.ci95_ms;
-        add(detail::MEDIAN, Some(format!("{} {}", full(timing.median_ms), text::unit(Unit::MsPerIteration))));
-        add(detail::INTERVAL, Some(text::range_ms(low, high)));
-        add(detail::PERCENTILES, Some(text::range_ms(timing.p5_ms, timing.p95_ms)));
-        add(detail::MEAN, Some(format!("{} ± {} ms", full(timing.mean_ms), full(timing.stddev_ms))));
-        add(detail::ITERATIONS, Some(timing.iterations.to_string()));
-        add(detail::CLOCK, Some(text::clock(timing.clock).to_owned()));
-        add(detail::DRIFT, timing.drift.map(|drift| format!("{:+.1} %", drift * 100.0)));
+        add(detail::median(), Some(format!("{} {}", full(timing.median_ms), text::unit(Unit::MsPerIteration))));
+        add(detail::interval(), Some(text::range_ms(low, high)));
+        add(detail::percentiles(), Some(text::range_ms(timing.p5_ms, timing.p95_ms)));
+        add(detail::mean(), Some(format!("{} ± {} ms", full(timing.mean_ms), full(timing.stddev_ms))));
+        add(detail::iterations(), Some(timing.iterations.to_string()));
+        add(detail::clock(), Some(text::clock(timing.clock).to_owned()));
+        add(detail::drift(), timing.drift.map(|drift| format!("{:+.1} %", drift * 100.0)));
     }
-    add(detail::ACHIEVED, record.achieved_flop_per_sec.map(|per_sec| rate(per_sec, "FLOP/s")));
-    add(detail::MEMORY_PLANNED, record.memory.planned_bytes.map(bytes));
-    add(detail::MEMORY_PEAK, record.memory.peak_bytes.map(bytes));
+    lines
+}
+
+/// What the measurement stands in: memory, verification, the device and its state, the definition.
+fn around(source: &Source<'_>, record: &Record, device: Option<&Device>) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    let mut add = |label, value: Option<String>| lines.extend(value.map(|value| (label, value)));
+    add(detail::achieved(), record.achieved_flop_per_sec.map(|per_sec| rate(per_sec, "FLOP/s")));
+    add(detail::memory_planned(), record.memory.planned_bytes.map(bytes));
+    add(detail::memory_peak(), record.memory.peak_bytes.map(bytes));
     add(
-        detail::VERIFICATION,
+        detail::verification(),
         record.verification.as_ref().map(|check| text::verification(check.passed, check.error, check.tolerance)),
     );
     if let Some(telemetry) = &record.telemetry {
-        add(detail::CORE_CLOCK, telemetry.clock_mhz.map(|clock| format!("{} MHz", three_digits(clock))));
-        add(detail::POWER, telemetry.power_watt.map(|power| format!("{} W", three_digits(power))));
-        add(detail::TEMPERATURE, telemetry.temperature_celsius.map(|temperature| format!("{temperature:.0} °C")));
-        add(detail::UTILIZATION, telemetry.utilization.map(|share| format!("{:.0} %", share * 100.0)));
+        add(detail::core_clock(), telemetry.clock_mhz.map(|clock| format!("{} MHz", three_digits(clock))));
+        add(detail::power(), telemetry.power_watt.map(|power| format!("{} W", three_digits(power))));
+        add(detail::temperature(), telemetry.temperature_celsius.map(|temperature| format!("{temperature:.0} °C")));
+        add(detail::utilization(), telemetry.utilization.map(|share| format!("{:.0} %", share * 100.0)));
         for (reason, share) in &telemetry.throttled {
-            add(detail::THROTTLED, Some(text::throttled(reason, *share)));
+            add(detail::throttled(), Some(text::throttled(reason, *share)));
         }
     }
-    add(detail::TUNING, record.tuning_ms.map(|ms| format!("{} ms", three_digits(ms))));
-    add(detail::DEVICE, device.map(|device| device.name.clone()));
-    add(detail::DRIVER, device.and_then(|device| device.driver.clone()));
-    add(detail::ENGINE, Some(text::engine(&record.engine).to_owned()));
+    add(detail::tuning(), record.tuning_ms.map(|ms| format!("{} ms", three_digits(ms))));
+    add(detail::device(), device.map(|device| device.name.clone()));
+    add(detail::driver(), device.and_then(|device| device.driver.clone()));
+    add(detail::engine(), Some(text::engine(&record.engine).to_owned()));
     for (library, version) in &record.libraries {
-        add(detail::LIBRARY, Some(format!("{library} {version}")));
+        add(detail::library(), Some(format!("{library} {version}")));
     }
-    add(detail::FROM, Some(source.name.to_owned()));
-    add(detail::STARTED, Some(record.started.clone()));
-    add(detail::DEFINITION, Some(record.definition.clone()));
-    add(detail::KERNELS, (!record.kernels.is_empty()).then(|| record.kernels.join("\n")));
+    add(detail::from(), Some(source.name.to_owned()));
+    add(detail::started(), Some(record.started.clone()));
+    add(detail::definition(), Some(record.definition.clone()));
     lines
 }

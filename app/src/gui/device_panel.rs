@@ -1,6 +1,6 @@
 //! This machine: its devices, what can be chosen and why not, and the buttons that start a run.
 
-use compute::bench::suite::Suite;
+use compute::bench::suite::{Selection, Suite};
 use compute::engine::{Device, DeviceKind, Listing};
 use eframe::egui;
 
@@ -12,18 +12,18 @@ use crate::chart::number;
 
 pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
     ui.add_space(theme::GRID);
-    ui.strong(text::THIS_MACHINE);
+    ui.strong(text::this_machine());
     ui.add_space(theme::GRID);
     match &state.devices.search {
         Search::Looking => {
-            ui.weak(text::LOOKING);
+            ui.weak(text::looking());
         }
         Search::Failed(reason) => {
             ui.colored_label(ui.visuals().error_fg_color, text::search_failed(reason));
             look_again_ui(ui, actions);
         }
         Search::Found(choices) if choices.is_empty() => {
-            ui.label(text::NO_DEVICE);
+            ui.label(text::no_device());
             look_again_ui(ui, actions);
         }
         Search::Found(choices) => {
@@ -33,11 +33,11 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
         }
     }
     if state.devices.has_only_processor() {
-        ui.label(egui::RichText::new(text::ONLY_PROCESSOR).small().weak());
+        ui.label(egui::RichText::new(text::only_processor()).small().weak());
     }
     if state.devices.has_software() {
         let mut is_allowed = state.devices.is_software_allowed;
-        let allow = ui.checkbox(&mut is_allowed, text::ALLOW_SOFTWARE).on_hover_text(text::ALLOW_SOFTWARE_HINT);
+        let allow = ui.checkbox(&mut is_allowed, text::allow_software()).on_hover_text(text::allow_software_hint());
         if allow.changed() {
             actions.push(Action::AllowSoftware(is_allowed));
         }
@@ -49,7 +49,7 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
 }
 
 fn look_again_ui(ui: &mut egui::Ui, actions: &mut Vec<Action>) {
-    if ui.button(text::LOOK_AGAIN).clicked() {
+    if ui.button(text::look_again()).clicked() {
         actions.push(Action::FindDevices);
     }
 }
@@ -64,7 +64,7 @@ fn choice_ui(ui: &mut egui::Ui, state: &State, index: usize, choice: &Choice, ac
     let response = response.on_hover_text(describe(&choice.listing));
     let response = match refusal {
         Some(reason) => response.on_disabled_hover_text(reason),
-        None => response.on_disabled_hover_text(text::RUN_WHILE_RUNNING),
+        None => response.on_disabled_hover_text(text::run_while_running()),
     };
     if response.changed() {
         actions.push(Action::ChooseDevice { index, is_chosen });
@@ -81,10 +81,10 @@ fn choice_ui(ui: &mut egui::Ui, state: &State, index: usize, choice: &Choice, ac
             // Below the name, not below its box.
             ui.add_space(ui.spacing().icon_width + ui.spacing().icon_spacing);
             if is_software {
-                badge_ui(ui, text::SOFTWARE, ui.visuals().error_fg_color);
+                badge_ui(ui, text::software(), ui.visuals().error_fg_color);
             }
             if choice.listing.unavailable.is_some() {
-                badge_ui(ui, text::UNAVAILABLE, ui.visuals().warn_fg_color);
+                badge_ui(ui, text::unavailable(), ui.visuals().warn_fg_color);
             }
             ui.label(egui::RichText::new(line).small().weak());
         });
@@ -119,12 +119,17 @@ fn run_ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
             let label = text::run_suite(suite);
             let button =
                 if suite == Suite::Quick { theme::primary_button(ui, label) } else { egui::Button::new(label) };
-            let response = ui.add_enabled(refusal.is_none(), button).on_hover_text(text::suite_hint(suite));
+            let response = ui.add_enabled(refusal.is_none(), button);
+            let response = response.on_hover_ui(|ui| {
+                let (runs, longest) = state.estimate(&Selection { suite: Some(suite), ..Selection::default() });
+                ui.label(text::suite_hint(suite));
+                ui.label(text::estimate(runs, longest));
+            });
             if response.on_disabled_hover_text(refusal.unwrap_or_default()).clicked() {
                 actions.push(Action::RunSuite(suite));
             }
         }
-        let response = ui.add_enabled(refusal.is_none(), egui::Button::new(text::CUSTOM));
+        let response = ui.add_enabled(refusal.is_none(), egui::Button::new(text::custom()));
         if response.on_disabled_hover_text(refusal.unwrap_or_default()).clicked() {
             actions.push(Action::OpenCustom);
         }

@@ -60,6 +60,11 @@ impl Devices {
         }
     }
 
+    /// What the engines say of the devices found so far.
+    pub fn listings(&self) -> impl Iterator<Item = &Listing> {
+        self.choices().iter().map(|choice| &choice.listing)
+    }
+
     /// Whether this machine has a software adapter.
     pub fn has_software(&self) -> bool {
         self.choices().iter().any(|choice| choice.listing.device.kind == DeviceKind::Software)
@@ -79,7 +84,7 @@ impl Devices {
             return Some(reason);
         }
         let is_software = choice.listing.device.kind == DeviceKind::Software;
-        (is_software && !self.is_software_allowed).then_some(text::SOFTWARE_REFUSED)
+        (is_software && !self.is_software_allowed).then_some(text::software_refused())
     }
 
     /// Chooses a device or not; one that is refused stays as it is.
@@ -116,14 +121,14 @@ impl Devices {
     /// Why nothing can be run; absent when something can.
     pub fn run_refusal(&self) -> Option<&'static str> {
         match &self.search {
-            Search::Looking => Some(text::RUN_WHILE_LOOKING),
-            Search::Failed(_) => Some(text::RUN_WITHOUT_DEVICE_LIST),
+            Search::Looking => Some(text::run_while_looking()),
+            Search::Failed(_) => Some(text::run_without_device_list()),
             Search::Found(_) if !self.targets().is_empty() => None,
             Search::Found(choices) if choices.iter().any(|choice| self.refusal(choice).is_none()) => {
-                Some(text::RUN_WITHOUT_CHOICE)
+                Some(text::run_without_choice())
             }
-            Search::Found(_) if self.has_software() => Some(text::RUN_ONLY_SOFTWARE),
-            Search::Found(_) => Some(text::RUN_WITHOUT_DEVICE),
+            Search::Found(_) if self.has_software() => Some(text::run_only_software()),
+            Search::Found(_) => Some(text::run_without_device()),
         }
     }
 }
@@ -191,11 +196,11 @@ pub(crate) mod tests {
     #[test]
     fn a_software_adapter_runs_only_when_it_is_forced() {
         let mut devices = Devices::found(vec![listing("llvmpipe", DeviceKind::Software)]);
-        assert_eq!(devices.run_refusal(), Some(text::RUN_ONLY_SOFTWARE));
+        assert_eq!(devices.run_refusal(), Some(text::run_only_software()));
         devices.choose(0, true);
         assert!(devices.targets().is_empty(), "it can't be chosen");
         devices.allow_software(true);
-        assert_eq!(devices.run_refusal(), Some(text::RUN_WITHOUT_CHOICE), "it is not chosen by itself");
+        assert_eq!(devices.run_refusal(), Some(text::run_without_choice()), "it is not chosen by itself");
         devices.choose(0, true);
         assert_eq!((chosen(&devices), devices.run_refusal()), (vec!["llvmpipe".into()], None));
         devices.allow_software(false);
@@ -210,11 +215,11 @@ pub(crate) mod tests {
         let mut nothing_chosen = Devices::found(vec![listing("nvidia", DeviceKind::Discrete)]);
         nothing_chosen.choose(0, false);
         let cases = [
-            (Devices::default(), text::RUN_WHILE_LOOKING),
-            (Devices { search: Search::Failed("no".into()), ..Devices::default() }, text::RUN_WITHOUT_DEVICE_LIST),
-            (Devices::found(vec![]), text::RUN_WITHOUT_DEVICE),
-            (Devices::found(vec![unavailable]), text::RUN_WITHOUT_DEVICE),
-            (nothing_chosen, text::RUN_WITHOUT_CHOICE),
+            (Devices::default(), text::run_while_looking()),
+            (Devices { search: Search::Failed("no".into()), ..Devices::default() }, text::run_without_device_list()),
+            (Devices::found(vec![]), text::run_without_device()),
+            (Devices::found(vec![unavailable]), text::run_without_device()),
+            (nothing_chosen, text::run_without_choice()),
         ];
         for (devices, reason) in cases {
             assert_eq!(devices.run_refusal(), Some(reason));

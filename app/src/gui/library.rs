@@ -1,7 +1,7 @@
 //! The library: this machine's results and the files that were added, which of their series are shown, and in what
 //! color.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use compute::bench::record::{Record, ResultFile};
@@ -9,7 +9,7 @@ use compute::bench::store::Loaded;
 use compute::engine::Device;
 
 use super::text;
-use crate::chart::series::{RecordRef, Series, Source, SourceId};
+use crate::chart::series::{Index, RecordRef, Series, Source, SourceId};
 
 /// Results of this session.
 pub const THIS_MACHINE: SourceId = SourceId(0);
@@ -23,6 +23,11 @@ pub struct Library {
     pub files: Vec<Entry>,
     /// Series that are not shown.
     pub hidden: HashSet<Series>,
+    /// Series of this session.
+    pub session_series: Vec<Series>,
+    session_index: Index,
+    /// Names that the user gave to series.
+    pub names: HashMap<Series, String>,
     colors: HashMap<Series, usize>,
     next_id: usize,
 }
@@ -38,6 +43,9 @@ pub struct Entry {
     pub name: String,
     /// What came of reading it.
     pub content: Content,
+    /// Its series, sorted.
+    pub series: Vec<Series>,
+    index: Index,
 }
 
 /// What came of reading a file.
@@ -57,6 +65,9 @@ impl Default for Library {
             session: ResultFile::default(),
             files: Vec::new(),
             hidden: HashSet::new(),
+            session_series: Vec::new(),
+            session_index: Index::default(),
+            names: HashMap::new(),
             colors: HashMap::new(),
             next_id: THIS_MACHINE.0 + 1,
         }
@@ -74,25 +85,39 @@ impl Library {
             let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
             let id = SourceId(self.next_id);
             self.next_id += 1;
-            self.files.push(Entry { id, path: path.clone(), name, content: Content::Loading });
+            let series = Vec::new();
+            self.files.push(Entry {
+                id,
+                path: path.clone(),
+                name,
+                content: Content::Loading,
+                series,
+                index: Index::default(),
+            });
         }
     }
 
     /// Takes what came of reading a file; one that was removed in the meantime is left out.
     pub fn finish_loading(&mut self, path: &Path, result: Result<Box<Loaded>, String>) {
-        if let Some(entry) = self.entry_mut(path) {
-            entry.content = match result {
-                Ok(loaded) => Content::Loaded(loaded),
-                Err(reason) => Content::Failed(reason),
-            };
-            self.assign_colors();
-        }
+        let Some(entry) = self.entry_mut(path) else { return };
+        entry.content = match result {
+            Ok(loaded) => Content::Loaded(loaded),
+            Err(reason) => Content::Failed(reason),
+        };
+        entry.index = match &entry.content {
+            Content::Loaded(loaded) => Index::new(entry.id, &loaded.file),
+            Content::Loading | Content::Failed(_) => Index::default(),
+        };
+        entry.series = entry.index.sorted_series();
+        let series = entry.series.clone();
+        self.assign_colors(&series);
     }
 
     /// Takes a file out; its colors are free again.
     pub fn remove(&mut self, id: SourceId) {
         self.files.retain(|entry| entry.id != id);
         self.hidden.retain(|series| series.source != id);
+        self.names.retain(|series, _| series.source != id);
         self.colors.retain(|series, _| series.source != id);
     }
 
@@ -106,29 +131,62 @@ impl Library {
             })
         });
         self.session.records.push(record);
-        self.assign_colors();
+        self.session_index = Index::new(THIS_MACHINE, &self.session);
+        self.session_series = self.session_index.sorted_series();
+        let series = self.session_series.clone();
+        self.assign_colors(&series);
+    }
+
+    fn session_source(&self) -> Source<'_> {
+        Source { id: THIS_MACHINE, name: text::this_machine(), file: &self.session, index: &self.session_index }
     }
 
     /// Everything that has records.
     pub fn sources(&self) -> Vec<Source<'_>> {
-        let session = Source { id: THIS_MACHINE, name: text::THIS_MACHINE, file: &self.session };
-        let files = self.files.iter().filter_map(|entry| match &entry.content {
-            Content::Loaded(loaded) => Some(Source { id: entry.id, name: &entry.name, file: &loaded.file }),
-            Content::Loading | Content::Failed(_) => None,
-        });
-        std::iter::once(session).chain(files).filter(|source| !source.file.records.is_empty()).collect()
+        let files = self.files.iter().filter_map(Entry::source);
+        std::iter::once(self.session_source()).chain(files).filter(|source| !source.file.records.is_empty()).collect()
+    }
+
+    /// Whether there is anything to be shown.
+    pub fn has_records(&self) -> bool {
+        !self.session.records.is_empty() || self.files.iter().any(|entry| !entry.series.is_empty())
     }
 
     /// A source by its number.
     pub fn source(&self, id: SourceId) -> Option<Source<'_>> {
-        self.sources().into_iter().find(|source| source.id == id)
+        if id == THIS_MACHINE {
+            return Some(self.session_source());
+        }
+        self.files.iter().find(|entry| entry.id == id).and_then(Entry::source)
+    }
+
+    /// What a series is called without its source: as the user named it, else by device, engine and precision.
+    pub fn name(&self, series: &Series) -> String {
+        self.names.get(series).cloned().unwrap_or_else(|| text::series(series))
+    }
+
+    /// Gives a series a name of the user's; an empty one takes it back.
+    pub fn rename(&mut self, series: &Series, name: &str) {
+        match name.trim() {
+            "" => self.names.remove(series),
+            name => self.names.insert(series.clone(), name.to_owned()),
+        };
+    }
+
+    /// Gives a series another color; what had it takes this one's.
+    pub fn recolor(&mut self, series: &Series, color: usize) {
+        let old = self.color(series);
+        for other in self.colors.values_mut().filter(|other| **other == color) {
+            *other = old;
+        }
+        self.colors.insert(series.clone(), color);
     }
 
     /// A record and the device it ran on.
     pub fn record(&self, reference: RecordRef) -> Option<(Source<'_>, &Record, Option<&Device>)> {
         let source = self.source(reference.source)?;
         let record = source.file.records.get(reference.index)?;
-        let device = record.device.and_then(|index| source.file.devices.get(index));
+        let device = source.device_of(record);
         Some((source, record, device))
     }
 
@@ -142,16 +200,32 @@ impl Library {
     }
 
     /// Gives each new series the smallest color that no other has.
-    fn assign_colors(&mut self) {
-        let all: Vec<Series> = self.sources().iter().flat_map(Series::all).collect();
-        let mut used: BTreeSet<usize> = self.colors.values().copied().collect();
-        for series in all {
-            if self.colors.contains_key(&series) {
+    fn assign_colors(&mut self, series: &[Series]) {
+        if series.iter().all(|series| self.colors.contains_key(series)) {
+            return;
+        }
+        let mut used: HashSet<usize> = self.colors.values().copied().collect();
+        let mut next = 0;
+        for series in series {
+            if self.colors.contains_key(series) {
                 continue;
             }
-            let free = (0..).find(|color| !used.contains(color)).unwrap_or(0);
-            used.insert(free);
-            self.colors.insert(series, free);
+            while !used.insert(next) {
+                next += 1;
+            }
+            self.colors.insert(series.clone(), next);
+        }
+    }
+}
+
+impl Entry {
+    /// Its records, once they are read.
+    pub fn source(&self) -> Option<Source<'_>> {
+        match &self.content {
+            Content::Loaded(loaded) => {
+                Some(Source { id: self.id, name: &self.name, file: &loaded.file, index: &self.index })
+            }
+            Content::Loading | Content::Failed(_) => None,
         }
     }
 }
@@ -167,7 +241,7 @@ mod tests {
 
     fn color_of(library: &Library, id: usize) -> usize {
         let source = library.source(SourceId(id)).expect("the source has records");
-        library.color(Series::all(&source).first().expect("it has a series"))
+        library.color(source.index.series.first().expect("it has a series"))
     }
 
     #[test]
@@ -209,6 +283,28 @@ mod tests {
         library.remove(library.files[0].id);
         library.finish_loading(&path, loaded(vec![ok("alexnet", 16, 1.0)]));
         assert!(library.sources().is_empty() && library.files.is_empty());
+    }
+
+    #[test]
+    fn a_series_keeps_the_name_and_color_that_it_was_given() {
+        let paths = [PathBuf::from("/a.json"), PathBuf::from("/b.json")];
+        let mut library = Library::default();
+        library.begin_loading(&paths);
+        for path in &paths {
+            library.finish_loading(path, loaded(vec![ok("alexnet", 16, 1.0)]));
+        }
+        let [a, b] = [0, 1].map(|file: usize| library.files[file].series[0].clone());
+        library.recolor(&b, 0);
+        assert_eq!((library.color(&a), library.color(&b)), (1, 0), "no two have one color");
+        library.rename(&b, "  Anna's card ");
+        library.finish_loading(&paths[1], loaded(vec![ok("alexnet", 16, 2.0)]));
+        assert_eq!(
+            (library.name(&b), library.color(&b)),
+            ("Anna's card".to_owned(), 0),
+            "reading anew changes neither"
+        );
+        library.rename(&b, "");
+        assert_eq!(library.name(&b), text::series(&b));
     }
 
     #[test]

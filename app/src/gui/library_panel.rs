@@ -5,52 +5,76 @@ use std::path::PathBuf;
 use eframe::egui;
 
 use super::action::Action;
-use super::library::{Content, Entry, THIS_MACHINE};
+use super::library::{Content, Entry};
 use super::state::State;
 use super::{chart_view, text, theme};
-use crate::chart::series::{Series, Source, SourceId};
+use crate::chart::series::Series;
+
+/// Files up to which those outside the visible part are drawn too, so that keyboard and screen reader reach them.
+const ALWAYS_REACHABLE_FILES: usize = 50;
 
 pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
-    let sources = state.library.sources();
-    let source = |id: SourceId| sources.iter().find(|source| source.id == id);
-    if let Some(session) = source(THIS_MACHINE) {
+    if !state.library.session_series.is_empty() {
         ui.add_space(theme::GRID);
-        ui.strong(text::THIS_SESSION);
-        series_ui(ui, state, session, actions);
+        ui.strong(text::this_session());
+        series_ui(ui, state, &state.library.session_series, actions);
         ui.add_space(theme::GRID);
         ui.separator();
     }
     ui.add_space(theme::GRID);
-    ui.strong(text::FILES);
+    ui.strong(text::files());
     ui.add_space(theme::GRID);
     if state.library.files.is_empty() {
-        ui.label(egui::RichText::new(text::NO_FILES).small().weak());
+        ui.label(egui::RichText::new(text::no_files()).small().weak());
     }
+    let is_long = state.library.files.len() > ALWAYS_REACHABLE_FILES;
     for entry in &state.library.files {
-        file_ui(ui, entry, actions);
-        match &entry.content {
-            Content::Loading => {
-                ui.label(egui::RichText::new(text::LOADING).small().weak());
-            }
-            Content::Failed(reason) => {
-                let reason = egui::RichText::new(reason).small().color(ui.visuals().error_fg_color);
-                ui.label(reason);
-            }
-            Content::Loaded(loaded) => {
-                match source(entry.id) {
-                    Some(source) => series_ui(ui, state, source, actions),
-                    None => {
-                        ui.label(egui::RichText::new(text::NO_RECORDS).small().weak());
-                    }
-                }
-                for note in &loaded.notes {
-                    ui.label(egui::RichText::new(note).small().color(ui.visuals().warn_fg_color));
-                }
-            }
+        let height = entry_height(ui, entry);
+        let top = ui.cursor().top();
+        if is_long && (top > ui.clip_rect().bottom() || top + height < ui.clip_rect().top()) {
+            ui.add_space(height);
+            continue;
         }
-        ui.add_space(theme::GRID);
+        let size = egui::vec2(ui.available_width(), if is_long { height } else { 0.0 });
+        ui.allocate_ui(size, |ui| {
+            entry_ui(ui, state, entry, actions);
+            if is_long {
+                ui.set_min_height(height - ui.spacing().item_spacing.y);
+            }
+        });
     }
     path_ui(ui, state, actions);
+}
+
+/// Height of a file in a long library, where every line has one height.
+fn entry_height(ui: &egui::Ui, entry: &Entry) -> f32 {
+    let lines = 1 + match &entry.content {
+        Content::Loading | Content::Failed(_) => 1,
+        Content::Loaded(loaded) => entry.series.len().max(1) + loaded.notes.len(),
+    };
+    lines as f32 * (ui.spacing().interact_size.y + ui.spacing().item_spacing.y) + theme::GRID
+}
+
+fn entry_ui(ui: &mut egui::Ui, state: &State, entry: &Entry, actions: &mut Vec<Action>) {
+    file_ui(ui, entry, actions);
+    match &entry.content {
+        Content::Loading => {
+            ui.label(egui::RichText::new(text::loading()).small().weak());
+        }
+        Content::Failed(reason) => {
+            ui.label(egui::RichText::new(reason).small().color(ui.visuals().error_fg_color));
+        }
+        Content::Loaded(loaded) => {
+            if entry.series.is_empty() {
+                ui.label(egui::RichText::new(text::no_records()).small().weak());
+            }
+            series_ui(ui, state, &entry.series, actions);
+            for note in &loaded.notes {
+                ui.label(egui::RichText::new(note).small().color(ui.visuals().warn_fg_color));
+            }
+        }
+    }
+    ui.add_space(theme::GRID);
 }
 
 fn file_ui(ui: &mut egui::Ui, entry: &Entry, actions: &mut Vec<Action>) {
@@ -70,23 +94,64 @@ fn file_ui(ui: &mut egui::Ui, entry: &Entry, actions: &mut Vec<Action>) {
     });
 }
 
-fn series_ui(ui: &mut egui::Ui, state: &State, source: &Source<'_>, actions: &mut Vec<Action>) {
-    for series in Series::all(source) {
+fn series_ui(ui: &mut egui::Ui, state: &State, all: &[Series], actions: &mut Vec<Action>) {
+    for series in all {
         ui.horizontal(|ui| {
-            let mut is_shown = !state.library.hidden.contains(&series);
-            chip_ui(ui, state, &series, is_shown);
-            let label = text::series(&series);
+            let mut is_shown = !state.library.hidden.contains(series);
+            let label = state.library.name(series);
+            let color = chip_ui(ui, state, series, is_shown, &label);
+            egui::Popup::menu(&color).close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside).show(|ui| {
+                edit_ui(ui, state, series, actions);
+            });
             let checkbox = egui::Checkbox::new(&mut is_shown, egui::RichText::new(&label).small());
             if ui.add(checkbox).changed() {
-                actions.push(Action::ShowSeries { series, is_shown });
+                actions.push(Action::ShowSeries { series: series.clone(), is_shown });
             }
         });
     }
 }
 
-/// The color of a series; hollow where it is not shown.
-fn chip_ui(ui: &mut egui::Ui, state: &State, series: &Series, is_shown: bool) {
-    let (rect, _) = ui.allocate_exact_size(egui::Vec2::splat(3.0 * theme::GRID), egui::Sense::hover());
+/// Name, color and baseline of a series.
+fn edit_ui(ui: &mut egui::Ui, state: &State, series: &Series, actions: &mut Vec<Action>) {
+    let label = ui.label(egui::RichText::new(text::series_name()).small().weak());
+    let mut name = state.library.names.get(series).cloned().unwrap_or_default();
+    let field = egui::TextEdit::singleline(&mut name).hint_text(text::series(series)).desired_width(220.0);
+    if ui.add(field).labelled_by(label.id).changed() {
+        actions.push(Action::Rename { series: series.clone(), name });
+    }
+    ui.add_space(theme::GRID);
+    ui.label(egui::RichText::new(text::series_color()).small().weak());
+    ui.horizontal(|ui| {
+        for color in 0..theme::N_COLORS {
+            let fill = theme::series_color(color, ui.visuals().dark_mode);
+            let (rect, response) = ui.allocate_exact_size(egui::Vec2::splat(5.0 * theme::GRID), egui::Sense::click());
+            let is_chosen = state.library.color(series) % theme::N_COLORS == color;
+            response.widget_info(|| {
+                egui::WidgetInfo::selected(egui::Role::RadioButton, true, is_chosen, text::color(color + 1))
+            });
+            ui.painter().rect_filled(rect.shrink(2.0), 2.0, fill);
+            if is_chosen || response.has_focus() || response.hovered() {
+                let stroke = egui::Stroke::new(1.5, ui.visuals().strong_text_color());
+                ui.painter().rect_stroke(rect, 3.0, stroke, egui::StrokeKind::Inside);
+            }
+            if response.clicked() && !is_chosen {
+                actions.push(Action::Recolor { series: series.clone(), color });
+            }
+        }
+    });
+    ui.add_space(theme::GRID);
+    let is_baseline = state.settings.baseline.as_ref() == Some(series);
+    let label = if is_baseline { text::drop_baseline() } else { text::use_as_baseline() };
+    if ui.button(label).clicked() {
+        let baseline = (!is_baseline).then(|| series.clone());
+        actions.push(Action::Settings(crate::chart::settings::Settings { baseline, ..state.settings.clone() }));
+    }
+}
+
+/// The color of a series; hollow where it is not shown. A click opens what can be changed.
+fn chip_ui(ui: &mut egui::Ui, state: &State, series: &Series, is_shown: bool, name: &str) -> egui::Response {
+    let (rect, response) = ui.allocate_exact_size(egui::Vec2::splat(3.0 * theme::GRID), egui::Sense::click());
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, true, text::edit(name)));
     let paint = chart_view::paint_of(ui, state, series);
     if is_shown {
         paint.bar(ui, rect);
@@ -94,6 +159,11 @@ fn chip_ui(ui: &mut egui::Ui, state: &State, series: &Series, is_shown: bool) {
         let stroke = egui::Stroke::new(1.5, paint.color);
         ui.painter().rect_stroke(rect, 2.0, stroke, egui::StrokeKind::Inside);
     }
+    if response.has_focus() || response.hovered() {
+        let stroke = egui::Stroke::new(1.5, ui.visuals().strong_text_color());
+        ui.painter().rect_stroke(rect.expand(2.0), 2.0, stroke, egui::StrokeKind::Outside);
+    }
+    response.on_hover_text(text::edit_series())
 }
 
 fn path_ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
@@ -101,9 +171,9 @@ fn path_ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
     ui.horizontal(|ui| {
         let add_width = 12.0 * theme::GRID;
         let mut typed = state.path.text.clone();
-        let field = egui::TextEdit::singleline(&mut typed).hint_text(text::PATH_HINT);
+        let field = egui::TextEdit::singleline(&mut typed).hint_text(text::path_hint());
         let field = field.desired_width(ui.available_width() - add_width - 2.0 * theme::GRID);
-        let response = ui.add(field).accessible_name(text::PATH_FIELD);
+        let response = ui.add(field).accessible_name(text::path_field());
         if state.path.wants_focus {
             response.request_focus();
         }
@@ -113,7 +183,7 @@ fn path_ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
         if response.changed() {
             actions.push(Action::EditPath(typed));
         }
-        let add = ui.add_enabled(is_given, egui::Button::new(text::ADD).min_size(egui::vec2(add_width, 0.0)));
+        let add = ui.add_enabled(is_given, egui::Button::new(text::add()).min_size(egui::vec2(add_width, 0.0)));
         if is_given && (add.clicked() || is_entered) {
             actions.push(Action::AddFiles(vec![path]));
         }

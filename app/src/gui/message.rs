@@ -7,10 +7,10 @@ use compute::bench::store::Loaded;
 use compute::bench::supervisor::Update;
 use compute::engine::Listing;
 
-use super::action::Effect;
+use super::action::{Action, Effect};
 use super::devices::{Devices, Search};
 use super::progress::{Outcome, Progress};
-use super::state::{NoticeKind, Overlay, Saved, State};
+use super::state::{Export, NoticeKind, Overlay, Saved, State};
 use super::text;
 
 /// What comes from the background.
@@ -33,6 +33,23 @@ pub enum Message {
     NoOpenDialog,
     /// There is no dialog for saving; a path to propose.
     NoSaveDialog(PathBuf),
+    /// The user picked a path to export to.
+    PickedExportPath(Export, PathBuf),
+    /// There is no dialog for exporting; a path to propose.
+    NoExportDialog(Export, PathBuf),
+    /// A file was exported.
+    Exported(PathBuf),
+    /// A file could not be exported, and why.
+    ExportFailed {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A file of the library was changed by somebody.
+    FileChanged(PathBuf),
+    /// A second start of the program hands over its files.
+    HandedOver(Vec<PathBuf>),
     /// The supervisor reports.
     Run(Update),
     /// The queue has ended.
@@ -53,7 +70,10 @@ impl State {
     /// Takes what comes from the background.
     pub fn receive(&mut self, message: Message) -> Vec<Effect> {
         match message {
-            Message::Devices(Ok(listings)) => self.devices = Devices::found(listings),
+            Message::Devices(Ok(listings)) => {
+                self.devices = Devices::found(listings);
+                self.is_page_stale = true;
+            }
             Message::Devices(Err(reason)) => self.devices.search = Search::Failed(reason),
             Message::Loaded { path, result } => {
                 self.library.finish_loading(&path, result);
@@ -63,16 +83,36 @@ impl State {
             Message::PickedSavePath(path) => return vec![Effect::Save(path)],
             Message::NoOpenDialog => {
                 self.path.wants_focus = true;
-                self.notify(NoticeKind::Info, text::NO_OPEN_DIALOG);
+                self.notify(NoticeKind::Info, text::no_open_dialog());
             }
             Message::NoSaveDialog(path) => {
                 self.overlay = Some(Overlay::SavePath(path.to_string_lossy().into_owned()));
+            }
+            Message::PickedExportPath(export, path) => return self.apply(Action::ExportTo(export, path)),
+            Message::NoExportDialog(export, path) => {
+                self.overlay = Some(Overlay::ExportPath(export, path.to_string_lossy().into_owned()));
+            }
+            Message::Exported(path) => self.notify(NoticeKind::Info, text::exported_to(&path)),
+            Message::ExportFailed { path, reason } => {
+                self.notify(NoticeKind::Problem, text::not_exported(&path, &reason));
+            }
+            Message::FileChanged(path) => {
+                // It is shown as it was until it is read anew.
+                if self.library.files.iter().any(|entry| entry.path == path) {
+                    return vec![Effect::Load(vec![path])];
+                }
+            }
+            Message::HandedOver(paths) => {
+                let mut effects = self.add_files(paths);
+                effects.push(Effect::Focus);
+                return effects;
             }
             Message::Run(update) => self.update(update),
             Message::RunEnded => {
                 if let Some(progress) = self.progress.take() {
                     let summary = text::run_summary(&tally(&progress), progress.specs.len());
                     self.notify(NoticeKind::Info, summary);
+                    return vec![Effect::Attention];
                 }
             }
             Message::Saved(path) => {

@@ -24,7 +24,7 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
                         if dismiss.accessible_name(text::dismiss(&notice.text)).clicked() {
                             actions.push(Action::DismissNotice(index));
                         }
-                        if notice.kind == NoticeKind::SaveProblem && ui.button(text::SAVE_AS).clicked() {
+                        if notice.kind == NoticeKind::SaveProblem && ui.button(text::save_as()).clicked() {
                             actions.push(Action::SaveAs);
                         }
                         ui.with_layout(egui::Layout::left_to_right(egui::Align::Center), |ui| {

@@ -15,7 +15,12 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
     let Some(overlay) = &state.overlay else { return };
     let modal = egui::Modal::new(egui::Id::unique("overlay")).show(ui.ctx(), |ui| match overlay {
         Overlay::Custom => custom_form::ui(ui, state, actions),
-        Overlay::SavePath(path) => save_path_ui(ui, path, actions),
+        Overlay::SavePath(path) => path_ui(ui, text::save_title(), path, actions, Action::EditSavePath, Action::SaveTo),
+        Overlay::ExportPath(export, path) => {
+            let export = *export;
+            let edit = move |typed| Action::EditExportPath(export, typed);
+            path_ui(ui, text::export_title(), path, actions, edit, move |path| Action::ExportTo(export, path));
+        }
         Overlay::Close(question) => close_ui(ui, *question, actions),
     });
     if modal.should_close() {
@@ -28,29 +33,37 @@ fn drop_hint_ui(ui: &egui::Ui) {
     let rect = ui.ctx().content_rect();
     painter.rect_filled(rect, 0.0, ui.visuals().panel_fill.gamma_multiply(0.85));
     let font = egui::TextStyle::Heading.resolve(ui.style());
-    painter.text(rect.center(), egui::Align2::CENTER_CENTER, text::DROP_FILES, font, ui.visuals().text_color());
+    painter.text(rect.center(), egui::Align2::CENTER_CENTER, text::drop_files(), font, ui.visuals().text_color());
 }
 
-fn save_path_ui(ui: &mut egui::Ui, path: &str, actions: &mut Vec<Action>) {
+/// A field for the path of a file that is to be written.
+fn path_ui(
+    ui: &mut egui::Ui,
+    title: &str,
+    path: &str,
+    actions: &mut Vec<Action>,
+    edit: impl Fn(String) -> Action,
+    write: impl Fn(PathBuf) -> Action,
+) {
     ui.set_width(440.0);
-    ui.heading(text::SAVE_TITLE);
+    ui.heading(title);
     ui.add_space(2.0 * theme::GRID);
-    let label = ui.label(text::SAVE_PATH);
+    let label = ui.label(text::save_path());
     let mut typed = path.to_owned();
     let field = ui.add(egui::TextEdit::singleline(&mut typed).desired_width(f32::INFINITY)).labelled_by(label.id);
     let is_entered = field.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
     let target = PathBuf::from(typed.trim());
     let is_given = !target.as_os_str().is_empty();
     if field.changed() {
-        actions.push(Action::EditSavePath(typed));
+        actions.push(edit(typed));
     }
     ui.add_space(2.0 * theme::GRID);
     ui.horizontal(|ui| {
-        let is_saved = ui.add_enabled(is_given, theme::primary_button(ui, text::SAVE)).clicked();
+        let is_saved = ui.add_enabled(is_given, theme::primary_button(ui, text::save())).clicked();
         if is_given && (is_saved || is_entered) {
-            actions.push(Action::SaveTo(target));
+            actions.push(write(target));
         }
-        if ui.button(text::CANCEL).clicked() {
+        if ui.button(text::cancel()).clicked() {
             actions.push(Action::CloseOverlay);
         }
     });
@@ -58,8 +71,8 @@ fn save_path_ui(ui: &mut egui::Ui, path: &str, actions: &mut Vec<Action>) {
 
 fn close_ui(ui: &mut egui::Ui, question: CloseQuestion, actions: &mut Vec<Action>) {
     let (title, explanation) = match question {
-        CloseQuestion::Running => (text::CLOSE_WHILE_RUNNING, text::CLOSE_WHILE_RUNNING_TEXT),
-        CloseQuestion::Unsaved => (text::CLOSE_UNSAVED, text::CLOSE_UNSAVED_TEXT),
+        CloseQuestion::Running => (text::close_while_running(), text::close_while_running_text()),
+        CloseQuestion::Unsaved => (text::close_unsaved(), text::close_unsaved_text()),
     };
     ui.set_width(400.0);
     ui.heading(title);
@@ -67,13 +80,13 @@ fn close_ui(ui: &mut egui::Ui, question: CloseQuestion, actions: &mut Vec<Action
     ui.label(explanation);
     ui.add_space(3.0 * theme::GRID);
     ui.horizontal(|ui| {
-        if ui.add(theme::primary_button(ui, text::KEEP_OPEN)).clicked() {
+        if ui.add(theme::primary_button(ui, text::keep_open())).clicked() {
             actions.push(Action::CloseOverlay);
         }
-        if question == CloseQuestion::Unsaved && ui.button(text::SAVE_AS).clicked() {
+        if question == CloseQuestion::Unsaved && ui.button(text::save_as()).clicked() {
             actions.extend([Action::CloseOverlay, Action::SaveAs]);
         }
-        if ui.button(text::CLOSE_ANYWAY).clicked() {
+        if ui.button(text::close_anyway()).clicked() {
             actions.push(Action::CloseAnyway);
         }
     });

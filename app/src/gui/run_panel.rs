@@ -31,11 +31,11 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
 }
 
 fn buttons_ui(ui: &mut egui::Ui, progress: &Progress, actions: &mut Vec<Action>) {
-    if ui.add_enabled(!progress.is_cancelled, egui::Button::new(text::CANCEL_ALL)).clicked() {
+    if ui.add_enabled(!progress.is_cancelled, egui::Button::new(text::cancel_all())).clicked() {
         actions.push(Action::CancelAll);
     }
     let can_cancel = !progress.is_cancelled && progress.current.as_ref().is_some_and(|current| !current.is_cancelled);
-    if ui.add_enabled(can_cancel, egui::Button::new(text::CANCEL_CURRENT)).clicked() {
+    if ui.add_enabled(can_cancel, egui::Button::new(text::cancel_current())).clicked() {
         actions.push(Action::CancelCurrent);
     }
 }
@@ -49,15 +49,15 @@ fn current_ui(ui: &mut egui::Ui, progress: &Progress) {
         ui.label(run_name(progress, spec));
         ui.add(egui::Label::new(egui::RichText::new(phase(progress, current)).weak()).truncate());
     } else {
-        ui.weak(if progress.is_cancelled { text::CANCELLING } else { text::STARTING });
+        ui.weak(if progress.is_cancelled { text::cancelling() } else { text::starting() });
     }
 }
 
 fn phase(progress: &Progress, current: &Current) -> String {
     if progress.is_cancelled || current.is_cancelled {
-        return text::CANCELLING.to_owned();
+        return text::cancelling().to_owned();
     }
-    let phase = current.phase.map_or(text::STARTING, |phase| phase.label());
+    let phase = current.phase.map_or(text::starting(), text::phase);
     if current.iterations == 0 {
         return phase.to_owned();
     }
@@ -66,7 +66,7 @@ fn phase(progress: &Progress, current: &Current) -> String {
 
 fn bar_ui(ui: &mut egui::Ui, state: &State, progress: &Progress) {
     ui.horizontal(|ui| {
-        let left = progress.time_left(state.now).map_or_else(|| text::TIME_LEFT_UNKNOWN.to_owned(), text::time_left);
+        let left = progress.time_left(state.now).map_or_else(|| text::time_left_unknown().to_owned(), text::time_left);
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
             // Of fixed width, so that the bar's length does not follow the words.
             let size = egui::vec2(36.0 * theme::GRID, ui.spacing().interact_size.y);
@@ -80,7 +80,7 @@ fn bar_ui(ui: &mut egui::Ui, state: &State, progress: &Progress) {
             let response = ui.add(bar.desired_width(ui.available_width()));
             let value = f64::from(progress.fraction());
             response.widget_info(|| {
-                let mut info = egui::WidgetInfo::labeled(egui::Role::ProgressIndicator, true, text::PROGRESS);
+                let mut info = egui::WidgetInfo::labeled(egui::Role::ProgressIndicator, true, text::progress());
                 info.value = Some(value);
                 info
             });
@@ -92,7 +92,7 @@ fn finished_ui(ui: &mut egui::Ui, progress: &Progress) {
     if progress.n_ended() == 0 {
         return;
     }
-    ui.label(egui::RichText::new(text::FINISHED_RUNS).small().weak());
+    ui.label(egui::RichText::new(text::finished_runs()).small().weak());
     let ended =
         progress.specs.iter().zip(&progress.outcomes).filter_map(|(spec, outcome)| Some((spec, outcome.as_ref()?)));
     let ended: Vec<_> = ended.collect();
@@ -101,7 +101,7 @@ fn finished_ui(ui: &mut egui::Ui, progress: &Progress) {
         let (said, reason) = match outcome {
             Outcome::Recorded { throughput_per_sec: Some(per_sec), .. } => (text::throughput(*per_sec), None),
             Outcome::Recorded { status, reason, .. } => (text::mark(*status).to_owned(), reason.as_deref()),
-            Outcome::Skipped(reason) => (text::SKIPPED.to_owned(), Some(reason.as_str())),
+            Outcome::Skipped(reason) => (text::skipped().to_owned(), Some(reason.as_str())),
         };
         let line = egui::RichText::new(format!("{}: {said}", run_name(progress, spec))).small();
         let response = ui.add(egui::Label::new(line).truncate());
@@ -115,7 +115,7 @@ fn waiting_ui(ui: &mut egui::Ui, progress: &Progress) {
     if progress.waiting().next().is_none() {
         return;
     }
-    ui.label(egui::RichText::new(text::NEXT_RUNS).small().weak());
+    ui.label(egui::RichText::new(text::next_runs()).small().weak());
     for spec in progress.waiting().take(NAMED_RUNS) {
         ui.add(egui::Label::new(egui::RichText::new(run_name(progress, spec)).small()).truncate());
     }

@@ -21,6 +21,9 @@ const SERIES: [(Color32, Color32); 8] = [
     (Color32::from_rgb(200, 186, 20), Color32::from_rgb(240, 228, 66)),
 ];
 
+/// Colors before the palette begins anew.
+pub(super) const N_COLORS: usize = SERIES.len();
+
 /// The color of a series by its number; past the palette it begins anew.
 pub(super) fn series_color(number: usize, is_dark: bool) -> Color32 {
     let (light, dark) = SERIES[number % SERIES.len()];
@@ -127,6 +130,25 @@ mod tests {
                 let color = series_color(number, visuals.dark_mode);
                 assert!(contrast(color, visuals.panel_fill) >= 1.8, "{theme:?} series {number}");
             }
+        }
+    }
+
+    /// Numbers stand below each other digit by digit.
+    #[test]
+    fn digits_are_all_of_one_width() {
+        let context = egui::Context::default();
+        install(&context);
+        let mut widths = Vec::new();
+        let mut output = context.run_ui(egui::RawInput::default(), |ui| {
+            for style in [TextStyle::Small, TextStyle::Body, TextStyle::Heading] {
+                let font = style.resolve(ui.style());
+                let width = |digit: char| ui.ctx().fonts_mut(|fonts| fonts.glyph_width(&font, digit));
+                widths.push(('0'..='9').map(width).collect::<Vec<f32>>());
+            }
+        });
+        output.textures_delta.clear();
+        for digits in widths {
+            assert!(digits.iter().all(|width| *width == digits[0] && *width > 0.0), "{digits:?}");
         }
     }
 

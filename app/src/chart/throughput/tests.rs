@@ -4,7 +4,7 @@ use compute::plan::Pass;
 use compute::shape::Precision;
 
 use super::*;
-use crate::chart::series::SourceId;
+use crate::chart::series::{Index, SourceId};
 
 /// A file with one device.
 pub(crate) fn file(records: Vec<Record>) -> ResultFile {
@@ -69,7 +69,8 @@ pub(crate) fn bad(model: &str, minibatch: usize, status: Status) -> Record {
 }
 
 fn of(file: &ResultFile, settings: &Settings) -> Chart {
-    chart(&[Source { id: SourceId(0), name: "here", file }], &HashSet::new(), settings)
+    let index = &Index::new(SourceId(0), file);
+    chart(&[Source { id: SourceId(0), name: "here", file, index }], &HashSet::new(), settings)
 }
 
 #[test]
@@ -140,9 +141,10 @@ fn the_latest_of_equal_runs_counts() {
 #[test]
 fn what_was_not_run_leaves_its_place_empty() {
     let (here, there) = (file(vec![ok("alexnet", 16, 10.0), ok("vgg16", 16, 90.0)]), file(vec![ok("vgg16", 16, 80.0)]));
+    let indices = [Index::new(SourceId(0), &here), Index::new(SourceId(1), &there)];
     let sources = [
-        Source { id: SourceId(0), name: "here", file: &here },
-        Source { id: SourceId(1), name: "there", file: &there },
+        Source { id: SourceId(0), name: "here", file: &here, index: &indices[0] },
+        Source { id: SourceId(1), name: "there", file: &there, index: &indices[1] },
     ];
     let both = chart(&sources, &HashSet::new(), &Settings::default());
     assert_eq!(both.series.len(), 2);
@@ -189,9 +191,10 @@ fn different_definitions_of_a_model_are_pointed_out() {
     let here = file(vec![ok("alexnet", 16, 10.0), ok("vgg16", 16, 9.0)]);
     let mut there = here.clone();
     there.records[0].definition = "alexnet/1 fedcba9876543210".into();
+    let indices = [Index::new(SourceId(0), &here), Index::new(SourceId(1), &there)];
     let sources = [
-        Source { id: SourceId(0), name: "here", file: &here },
-        Source { id: SourceId(1), name: "there", file: &there },
+        Source { id: SourceId(0), name: "here", file: &here, index: &indices[0] },
+        Source { id: SourceId(1), name: "there", file: &there, index: &indices[1] },
     ];
     let chart = chart(&sources, &HashSet::new(), &Settings::default());
     assert_eq!(chart.cautions, [Caution::DefinitionsDiffer { model: "alexnet".into() }]);

@@ -41,5 +41,5 @@ fn in_data_folder() -> Option<PathBuf> {
 
 /// A name that sorts by time and that every file system takes.
 fn new_name() -> String {
-    format!("batchmark-{}.json", now_utc().replace(':', "-"))
+    format!("batchmark-{}.batchmark.json", now_utc().replace(':', "-"))
 }

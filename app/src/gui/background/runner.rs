@@ -31,7 +31,7 @@ impl SessionStore {
     /// A path to propose for saving.
     pub(super) fn proposed_path(&self) -> PathBuf {
         let known = self.store.as_ref().and_then(Store::path).map(Path::to_owned);
-        known.unwrap_or_else(|| PathBuf::from("batchmark-results.json"))
+        known.unwrap_or_else(|| PathBuf::from("results.batchmark.json"))
     }
 
     /// Writes everything to another place from now on.
@@ -67,7 +67,7 @@ impl SessionStore {
         let Some(folder) = &self.results else { return Ok(in_memory) };
         // Named by time; colons are not allowed in file names everywhere. A folder that can't be made shows itself as a
         // failed save, which names the path.
-        let name = format!("batchmark-{}.json", telemetry::now_utc().replace(':', ""));
+        let name = format!("batchmark-{}.batchmark.json", telemetry::now_utc().replace(':', ""));
         drop(std::fs::create_dir_all(folder));
         Ok(Store::open(Some(&folder.join(name)), None).unwrap_or(in_memory))
     }
