@@ -1,4 +1,4 @@
-//! The window, by its labels and by two pictures. Nothing is measured: messages of the background are made up.
+//! The window, by its labels and by a few pictures. Nothing is measured: messages of the background are made up.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use batchmark::gui::action::{Action, Effect};
 use batchmark::gui::background::Background;
 use batchmark::gui::drawing::DrawingFaults;
 use batchmark::gui::message::Message;
-use batchmark::gui::state::{Export, State};
+use batchmark::gui::state::{Export, State, Tab};
 use batchmark::gui::{Language, Window};
 use compute::bench::event::Phase;
 use compute::bench::record::ResultFile;
@@ -28,12 +28,12 @@ use serde_json::{Value, json};
 const SIZE: [f32; 2] = [1000.0, 640.0];
 
 fn open(state: State) -> Harness<'static, Window> {
-    open_with(Harness::builder(), state)
+    open_with(Harness::builder(), SIZE, state)
 }
 
-fn open_with(builder: HarnessBuilder<Window>, state: State) -> Harness<'static, Window> {
+fn open_with(builder: HarnessBuilder<Window>, size: [f32; 2], state: State) -> Harness<'static, Window> {
     let mut window = builder
-        .with_size(SIZE)
+        .with_size(size)
         .with_os(egui::os::OperatingSystem::Nix)
         .build_eframe(|context| Window::with_state(&context.egui_ctx, state));
     window.run();
@@ -611,10 +611,54 @@ fn the_chart_looks_as_it_should() {
     picture("window_chart_dark", egui::Theme::Dark, state);
 }
 
+#[test]
+fn the_page_on_efficiency_looks_as_it_should() {
+    let mut state = sweep();
+    state.apply(Action::Turn(Tab::Efficiency));
+    picture("window_efficiency_light", egui::Theme::Light, state);
+}
+
+#[test]
+fn the_page_on_memory_looks_as_it_should() {
+    let mut state = with_files();
+    state.apply(Action::Turn(Tab::Memory));
+    picture("window_memory_dark", egui::Theme::Dark, state);
+}
+
+#[test]
+fn the_table_looks_as_it_should() {
+    let mut state = with_files();
+    state.apply(Action::Turn(Tab::Table));
+    picture("window_table_light", egui::Theme::Light, state);
+}
+
+/// The README shows it, so its numbers are measured ones.
+#[test]
+fn results_of_an_h200_look_as_they_should() {
+    let mut state = State::default();
+    for name in ["h200-cuda-f32.json", "h200-wgsl-standard.json", "pytorch/h200-f32.json"] {
+        let file = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../datasets/measured")).join(name);
+        let path = PathBuf::from(name);
+        state.apply(Action::AddFiles(vec![path.clone()]));
+        let loaded = compute::bench::store::load(&file).expect("the file can be read");
+        state.receive(Message::Loaded { path, result: Ok(Box::new(loaded)) });
+    }
+    state.receive(Message::Devices(Ok(vec![listing("NVIDIA H200", DeviceKind::Discrete)])));
+    state.refresh();
+    let resnet50 = state.chart.groups.iter().find(|group| group.model == "resnet50").expect("it was measured");
+    state.apply(Action::Select(resnet50.bars[0].record()));
+    picture_of_size("window_h200_light", egui::Theme::Light, [1920.0, 1080.0], state);
+}
+
 fn picture(name: &str, theme: egui::Theme, state: State) {
+    picture_of_size(name, theme, SIZE, state);
+}
+
+fn picture_of_size(name: &str, theme: egui::Theme, size: [f32; 2], mut state: State) {
+    state.refresh();
     let snapshots = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/snapshots");
     let options = SnapshotOptions::new().output_path(snapshots);
-    let mut window = open_with(Harness::builder().with_theme(theme).wgpu(), state);
+    let mut window = open_with(Harness::builder().with_theme(theme).wgpu(), size, state);
     window.snapshot_options(name, &options);
 }
 

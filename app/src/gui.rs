@@ -254,7 +254,7 @@ impl Window {
         }
     }
 
-    /// Brings language, theme and size to what is chosen, and keeps the choices when they have changed.
+    /// Brings language, theme and size to what is chosen.
     fn apply_look(&mut self, context: &egui::Context) {
         let look = self.state.look;
         if self.applied != look {
@@ -269,6 +269,10 @@ impl Window {
             self.has_looked_for_font = true;
             background.find_font();
         }
+    }
+
+    /// Keeps the window's choices where they have changed.
+    fn keep(&mut self, context: &egui::Context) {
         let choices = Preferences::of(&self.state);
         if self.kept.as_ref() != Some(&choices) {
             self.kept = Some(choices.clone());
@@ -289,6 +293,9 @@ impl Window {
                 None
             }
         };
+        // With some air around it.
+        let screen = ui.ctx().content_rect();
+        self.picture = self.picture.map(|picture| picture.expand(2.0 * theme::GRID).intersect(screen));
     }
 }
 
@@ -301,7 +308,9 @@ impl eframe::App for Window {
             // Now it is on the screen.
             eprintln!("first frame {} ms", began.elapsed().as_millis());
         }
+        let mut has_news = !self.actions.is_empty();
         while let Some(message) = self.background.as_ref().and_then(Background::next_message) {
+            has_news = true;
             let effects = self.state.receive(message);
             self.perform(context, effects);
         }
@@ -322,6 +331,9 @@ impl eframe::App for Window {
         }
         self.state.refresh();
         self.apply_look(context);
+        if has_news {
+            self.keep(context);
+        }
     }
 
     fn ui(&mut self, ui: &mut egui::Ui, _frame: &mut eframe::Frame) {

@@ -7,7 +7,7 @@ mod runner;
 mod watch;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -20,6 +20,7 @@ use eframe::egui;
 
 use super::action::Effect;
 use super::message::Message;
+use super::preferences::Preferences;
 use super::{picture, text};
 use outbox::Outbox;
 use runner::SessionStore;
@@ -48,6 +49,7 @@ pub struct Background {
     cancel: Cancel,
     runner: Option<JoinHandle<()>>,
     preferences: Option<PathBuf>,
+    to_keep: Arc<ToKeep>,
     watch: Watch,
 }
 
@@ -58,7 +60,18 @@ impl Background {
         let (sender, inbox) = sync_channel(CHANNEL_CAPACITY);
         let store = Arc::new(Mutex::new(SessionStore::new(results)));
         let watch = Watch::new(Outbox::new(sender.clone(), context.clone()));
-        Self { sender, inbox, context, worker, store, cancel: Cancel::new(), runner: None, preferences: None, watch }
+        Self {
+            sender,
+            inbox,
+            context,
+            worker,
+            store,
+            cancel: Cancel::new(),
+            runner: None,
+            preferences: None,
+            to_keep: Arc::default(),
+            watch,
+        }
     }
 
     /// Keeps the window's choices in this file.
@@ -132,10 +145,9 @@ impl Background {
             Effect::Write { path, content } => self.write(path, move || Ok(content)),
             Effect::StorePreferences(preferences) => {
                 let Some(path) = self.preferences.clone() else { return };
-                self.spawn("preferences", move |_| {
-                    // What can't be kept is chosen anew next time; the session goes on.
-                    drop(preferences.store(&path));
-                });
+                *runner::lock(&self.to_keep.latest) = Some(preferences);
+                let to_keep = Arc::clone(&self.to_keep);
+                self.spawn("preferences", move |_| to_keep.write(&path));
             }
             Effect::Picture { .. }
             | Effect::Copy(_)
@@ -175,7 +187,10 @@ impl Background {
 
     /// Cancels what is under way and waits a bounded time until it has ended, so that no worker outlives the window.
     pub fn close(self) {
-        let Self { inbox, runner, cancel, .. } = self;
+        let Self { inbox, runner, cancel, preferences, to_keep, .. } = self;
+        if let Some(path) = preferences {
+            to_keep.write(&path);
+        }
         // Without a receiver nothing waits for a place in the channel.
         drop(inbox);
         let Some(runner) = runner.filter(|runner| !runner.is_finished()) else { return };
@@ -206,8 +221,7 @@ impl Background {
                     Ok(loaded) => loaded.map(Box::new).map_err(|error| error.to_string()),
                     Err(_) => Err("reading it stopped unexpectedly".to_owned()),
                 };
-                outbox.post(Message::Loaded { path, result });
-                outbox.wait();
+                outbox.post_of_many(Message::Loaded { path, result });
             }
         });
     }
@@ -251,6 +265,27 @@ fn spawn(
         Err(error) => {
             Outbox::new(sender, context).post(Message::Broken(format!("{name}: {error}")));
             None
+        }
+    }
+}
+
+/// The choices that are to be kept.
+#[derive(Debug, Default)]
+struct ToKeep {
+    /// The latest that are not written yet.
+    latest: Mutex<Option<Box<Preferences>>>,
+    /// Held by whoever writes, so that the latest are written last.
+    writing: Mutex<()>,
+}
+
+impl ToKeep {
+    /// Writes the latest, unless somebody else has.
+    fn write(&self, path: &Path) {
+        let _writing = runner::lock(&self.writing);
+        let latest = runner::lock(&self.latest).take();
+        if let Some(preferences) = latest {
+            // What can't be kept is chosen anew next time; the session goes on.
+            drop(preferences.store(path));
         }
     }
 }

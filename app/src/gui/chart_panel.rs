@@ -10,6 +10,9 @@ use super::{chart_view, text, theme};
 use crate::chart::series::Series;
 use crate::chart::settings::{Settings, Sort};
 
+/// Series that the legend names before the rest is only counted; their bars say who they are.
+const MOST_NAMED: usize = 24;
+
 /// Draws the page and returns where the picture is that can be exported.
 pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) -> Option<egui::Rect> {
     if !state.library.has_records() {
@@ -184,7 +187,7 @@ pub(super) fn legend_ui(ui: &mut egui::Ui, state: &State, series: &[Series]) {
     ui.spacing_mut().interact_size.y = 0.0;
     ui.horizontal_wrapped(|ui| {
         ui.spacing_mut().item_spacing.x = 4.0 * theme::GRID;
-        for series in series {
+        for series in series.iter().take(MOST_NAMED) {
             let name = series_name(state, series);
             let font = egui::TextStyle::Small.resolve(ui.style());
             let color = ui.visuals().text_color();
@@ -199,6 +202,9 @@ pub(super) fn legend_ui(ui: &mut egui::Ui, state: &State, series: &[Series]) {
             );
             chart_view::paint_of(ui, state, series).bar(ui, chip);
             ui.painter().galley(egui::pos2(rect.left() + 4.0 * theme::GRID, rect.top()), galley, color);
+        }
+        if series.len() > MOST_NAMED {
+            ui.label(egui::RichText::new(text::more(series.len() - MOST_NAMED)).small().weak());
         }
     });
 }

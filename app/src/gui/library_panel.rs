@@ -35,13 +35,11 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
             ui.add_space(height);
             continue;
         }
-        let size = egui::vec2(ui.available_width(), if is_long { height } else { 0.0 });
-        ui.allocate_ui(size, |ui| {
-            entry_ui(ui, state, entry, actions);
-            if is_long {
-                ui.set_min_height(height - ui.spacing().item_spacing.y);
-            }
-        });
+        entry_ui(ui, state, entry, actions);
+        let rest = height - (ui.cursor().top() - top);
+        if is_long && rest > 0.0 {
+            ui.add_space(rest);
+        }
     }
     path_ui(ui, state, actions);
 }
@@ -103,8 +101,10 @@ fn series_ui(ui: &mut egui::Ui, state: &State, all: &[Series], actions: &mut Vec
             egui::Popup::menu(&color).close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside).show(|ui| {
                 edit_ui(ui, state, series, actions);
             });
+            // A long name must not push the panel's edge.
+            ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Truncate);
             let checkbox = egui::Checkbox::new(&mut is_shown, egui::RichText::new(&label).small());
-            if ui.add(checkbox).changed() {
+            if ui.add(checkbox).on_hover_text(&label).changed() {
                 actions.push(Action::ShowSeries { series: series.clone(), is_shown });
             }
         });

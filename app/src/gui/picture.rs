@@ -12,7 +12,9 @@ use eframe::egui::{Color32, Rect, Shape};
 /// # Errors
 /// What the encoder reports.
 pub(super) fn png(image: &egui::ColorImage, area: Rect, pixels_per_point: f32) -> Result<Vec<u8>, String> {
-    let part = image.region(&area, Some(pixels_per_point));
+    let [width, height] = image.size.map(|side| side as f32 / pixels_per_point);
+    let frame = Rect::from_min_size(egui::Pos2::ZERO, egui::vec2(width, height));
+    let part = image.region(&area.intersect(frame), Some(pixels_per_point));
     let [width, height] = part.size.map(|side| side as u32);
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, width, height);
@@ -101,8 +103,11 @@ fn text_svg(out: &mut String, text: &TextShape, area: Rect) {
         let line: String = row.row.glyphs.iter().map(|glyph| glyph.chr).collect();
         let _ = writeln!(
             out,
-            "<text x=\"{x:.2}\" y=\"{y:.2}\" font-size=\"{}\" xml:space=\"preserve\" {}>{}</text>",
+            "<text x=\"{x:.2}\" y=\"{y:.2}\" font-size=\"{}\" textLength=\"{:.2}\" lengthAdjust=\"spacingAndGlyphs\" \
+             xml:space=\"preserve\" {}>{}</text>",
             format.font_id.size,
+            // As wide as it is seen, whichever font there is.
+            row.row.size.x,
             fill(color),
             escaped(line.trim_end())
         );

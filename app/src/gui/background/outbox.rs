@@ -31,6 +31,17 @@ impl Outbox {
         self.context.request_repaint();
     }
 
+    /// Sends a message that must arrive, of many: waits for a place where the window is behind, which shows it soon.
+    pub(super) fn post_of_many(&mut self, message: Message) {
+        self.waiting.push_back(message);
+        for message in self.waiting.drain(..) {
+            if self.sender.send(message).is_err() {
+                break;
+            }
+        }
+        self.context.request_repaint_after(LAZY_REPAINT);
+    }
+
     /// Sends a message that may be lost when the window is behind.
     pub(super) fn offer(&mut self, message: Message) {
         self.flush();
@@ -40,14 +51,14 @@ impl Outbox {
         }
     }
 
-    /// Waits until everything is sent or the window is gone; only for when the work is done.
+    /// Waits until everything is sent or the window is gone, and has it shown; only for when the work is done.
     pub(super) fn wait(&mut self) {
         for message in self.waiting.drain(..) {
             if self.sender.send(message).is_err() {
                 break;
             }
-            self.context.request_repaint();
         }
+        self.context.request_repaint();
     }
 
     fn flush(&mut self) {

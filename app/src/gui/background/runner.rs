@@ -94,7 +94,7 @@ pub(super) fn run(
     });
 }
 
-/// Locks the store; a thread that panicked while it held it has left nothing half done that matters here.
-pub(super) fn lock(store: &Mutex<SessionStore>) -> MutexGuard<'_, SessionStore> {
-    store.lock().unwrap_or_else(PoisonError::into_inner)
+/// Locks something; a thread that panicked while it held it has left nothing half done that matters here.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
