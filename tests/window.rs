@@ -436,6 +436,28 @@ fn a_bar_opens_its_details() {
     assert!(window.query_by_label("Details").is_none());
 }
 
+/// R05: what differs between two machines of one card is named beside the bar.
+#[test]
+fn differences_to_the_baseline_are_named() {
+    let mut state = State::default();
+    for (path, version) in [("/results/old.json", "8.9"), ("/results/new.json", "9.14")] {
+        let mut loaded = file("RTX 4090", 1.0);
+        for record in &mut loaded.file.records {
+            record.libraries.insert("cudnn".into(), version.into());
+        }
+        state.apply(Action::AddFiles(vec![path.into()]));
+        state.receive(Message::Loaded { path: path.into(), result: Ok(Box::new(loaded)) });
+    }
+    state.settings.baseline = Some(state.library.files[0].series[0].clone());
+    let mut window = open(state);
+    let bar = window.get_by_label_contains("alexnet, new.json: RTX 4090 · WGSL · f32");
+    bar.click();
+    window.run();
+    window.get_by_label("Differences to the baseline");
+    window.get_by_label("cudnn: 9.14, there 8.9");
+    assert!(window.query_by_label_contains("Device: ").is_none(), "what is equal is not named");
+}
+
 #[test]
 fn a_queue_is_followed_and_cancelled() {
     let mut window = open(running());

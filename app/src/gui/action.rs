@@ -101,6 +101,8 @@ pub enum Action {
     SelectRows(bool),
     /// Copies the selected rows, all where none is.
     CopyRows(Format),
+    /// Copies one record as Markdown.
+    CopyRecord(RecordRef),
     /// Opens the dialog for exporting.
     Export(Export),
     /// Types the path to export to.
@@ -262,6 +264,7 @@ impl State {
                 };
                 return vec![Effect::Copy(export::table(self, &rows, format))];
             }
+            Action::CopyRecord(record) => return vec![Effect::Copy(export::table(self, &[record], Format::Markdown))],
             Action::Export(export) => return vec![Effect::PickExportPath(export)],
             Action::EditExportPath(export, text) => self.overlay = Some(Overlay::ExportPath(export, text)),
             Action::ExportTo(kind, path) => {

@@ -23,6 +23,11 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
                 if close.accessible_name(text::close_details()).clicked() {
                     actions.push(Action::Select(None));
                 }
+                if let Some(selected) = state.selected
+                    && ui.small_button(text::copy_markdown()).clicked()
+                {
+                    actions.push(Action::CopyRecord(selected));
+                }
             });
         });
         egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {

@@ -48,7 +48,7 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) ->
     ui.add_space(theme::GRID);
     egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
         let words = ui.text_style_height(&TextStyle::Small) + theme::GRID;
-        let room = ui.available_height() - curves.len().min(6) as f32 * words - 2.0 * AXIS_HEIGHT;
+        let room = ui.available_height() - curves.len().min(6) as f32 * words - 2.0 * AXIS_HEIGHT - 6.0 * theme::GRID;
         let height = (room / 2.0).clamp(PLOT_HEIGHT, 3.0 * PLOT_HEIGHT);
         bars_ui(ui, state, height, actions);
         curves_ui(ui, state, height, actions);
@@ -158,6 +158,9 @@ impl<'a> Plot<'a> {
             y += theme::GRID;
         }
         ui.painter().vline(x, self.area.y_range(), Stroke::new(2.0, paint.color));
+        let at = pos2(x + 2.0 * theme::GRID, self.area.top() + theme::GRID);
+        let small = TextStyle::Small.resolve(ui.style());
+        ui.painter().text(at, Align2::LEFT_TOP, text::memory_edge(), small, ui.visuals().weak_text_color());
     }
 }
 

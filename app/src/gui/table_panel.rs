@@ -75,7 +75,7 @@ fn table_ui(ui: &mut egui::Ui, state: &State, view: &mut View, actions: &mut Vec
         let width = match column {
             Column::Source | Column::Started => 152.0,
             Column::Device => 112.0,
-            Column::Outcome => 96.0,
+            Column::Outcome | Column::Median => 92.0,
             Column::Engine | Column::Precision => 60.0,
             _ => 76.0,
         };

@@ -44,3 +44,26 @@ fn find(fonts: &Database) -> Option<(Vec<u8>, u32)> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R36: Chinese and Japanese file names can be read where the system has a font for them.
+    #[test]
+    fn the_font_has_the_characters_of_file_names() {
+        let mut fonts = Database::new();
+        fonts.load_system_fonts();
+        let Some((bytes, index)) = find(&fonts) else { return eprintln!("skipped: the system has no such font") };
+        let context = egui::Context::default();
+        let data = FontData { index, ..FontData::from_owned(bytes) };
+        let family = InsertFontFamily { family: FontFamily::Proportional, priority: FontPriority::Lowest };
+        context.add_font(FontInsert::new("system", data, vec![family]));
+        for _ in 0..2 {
+            let mut output = context.run_ui(egui::RawInput::default(), |_| {});
+            output.textures_delta.clear();
+        }
+        let font = egui::FontId::proportional(14.0);
+        assert!(context.fonts_mut(|fonts| fonts.has_glyphs(&font, "結果_测试.json")));
+    }
+}
