@@ -29,6 +29,20 @@ fn the_window_opens_and_closes() {
     assert!(status.success(), "{status}");
 }
 
+/// R33: where the graphics driver draws nothing, the processor does.
+#[test]
+fn a_window_opens_although_the_graphics_driver_fails() {
+    let Some(display) = Display::start() else { return };
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    // There is no adapter for this interface here.
+    let program = program(folder.path()).env("DISPLAY", &display.name).env("WGPU_BACKEND", "metal").spawn();
+    let mut program = Running(program.expect("the program starts"));
+    let window = display.wait_for_window(&mut program);
+    display.close(window).expect("the display takes the message");
+    let status = program.wait().expect("it ends when its window is closed");
+    assert!(status.success(), "{status}");
+}
+
 /// A window that is used: a page is clicked, a second start hands over its file, both survive a restart.
 #[test]
 fn what_is_clicked_and_handed_over_is_kept() {

@@ -53,7 +53,7 @@ pub(super) fn open(faults: &DrawingFaults, app: eframe::AppCreator<'_>) -> anyho
         return Err(anyhow::anyhow!(text::window_stopped(&reason)));
     }
     let message = text::no_window(&in_words(&reason));
-    match retry_on_x11() {
+    match retry_on_x11().or_else(|| retry_in_software(&reason)) {
         Some(true) => return Ok(()),
         // The second start has shown the dialog.
         Some(false) => {}
@@ -96,6 +96,10 @@ fn in_words(reason: &str) -> String {
             "neither Vulkan nor OpenGL can draw here (Debian and Ubuntu: apt install libegl1 libgl1-mesa-dri)",
         ),
         (
+            "create surface",
+            "neither Vulkan nor OpenGL can draw here (Debian and Ubuntu: apt install libegl1 libgl1-mesa-dri)",
+        ),
+        (
             "suitable adapter",
             "neither Vulkan nor OpenGL can draw here (Debian and Ubuntu: apt install libegl1 libgl1-mesa-dri)",
         ),
@@ -123,13 +127,26 @@ fn retry_on_x11() -> Option<bool> {
     if !(is_set("WAYLAND_DISPLAY") && is_set("DISPLAY")) {
         return None;
     }
-    let again = Command::new(std::env::current_exe().ok()?)
-        .args(std::env::args_os().skip(1))
-        .env_remove("WAYLAND_DISPLAY")
-        .env_remove("WAYLAND_SOCKET")
-        .stderr(Stdio::null())
-        .status();
-    again.ok().map(|status| status.success())
+    start_again(|again| again.env_remove("WAYLAND_DISPLAY").env_remove("WAYLAND_SOCKET"))
+}
+
+/// Starts the program again with Mesa drawing on the processor where nothing else can draw. Whether that went well;
+/// absent when it was not tried.
+fn retry_in_software(reason: &str) -> Option<bool> {
+    let is_about_drawing =
+        ["CreateSurface", "create surface", "adapter"].iter().any(|symptom| reason.contains(symptom));
+    // What the second start is told is what says that it is the second.
+    if !is_about_drawing || !has_display() || is_set("LIBGL_ALWAYS_SOFTWARE") {
+        return None;
+    }
+    start_again(|again| again.env("LIBGL_ALWAYS_SOFTWARE", "1").env("WGPU_BACKEND", "gl"))
+}
+
+/// Starts the program again with the same arguments, and returns when it has ended.
+fn start_again(change: impl Fn(&mut Command) -> &mut Command) -> Option<bool> {
+    let mut again = Command::new(std::env::current_exe().ok()?);
+    change(again.args(std::env::args_os().skip(1)).stderr(Stdio::null()));
+    again.status().ok().map(|status| status.success())
 }
 
 /// Shows a message in the first dialog program that starts.
@@ -174,6 +191,7 @@ mod tests {
             ("XNotSupported(XOpenDisplayFailed)", "does not answer"),
             ("Library libxkbcommon-x11.so could not be loaded.", "libxkbcommon-x11-0"),
             ("FailedToCreateSurfaceForAnyBackend CreateSurfaceError", "libegl1"),
+            ("WGPU error: Failed to create surface for any enabled backend: {}", "libegl1"),
             ("", "does not tell"),
             ("something else", "something else"),
         ];
