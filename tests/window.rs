@@ -165,7 +165,7 @@ fn the_first_frame_does_not_wait_for_devices() {
 
     let began = Instant::now();
     let mut window = Harness::builder().with_size(SIZE).build_eframe(|context| {
-        Window::new(&context.egui_ctx, Background::new(context.egui_ctx.clone(), worker, None), None, Vec::new())
+        Window::new(&context.egui_ctx, Background::new(context.egui_ctx.clone(), worker, None), Ok(None), Vec::new())
     });
     window.step();
     window.get_by_label("Looking for GPUs…");

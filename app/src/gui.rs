@@ -37,7 +37,7 @@ mod text;
 mod theme;
 mod toolbar;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -69,22 +69,24 @@ pub fn run(files: Vec<PathBuf>, began: Instant, timing: bool) -> anyhow::Result<
     let worker = WorkerCommand { program, arguments: vec!["worker".to_owned()] };
     let faults = DrawingFaults::default();
     let drawing = faults.clone();
+    let path = data_file("preferences.json");
+    let kept = path.as_deref().map_or(Ok(None), Preferences::load);
+    let size = kept.as_ref().ok().and_then(Option::as_ref).and_then(Preferences::size);
     let app: eframe::AppCreator<'_> = Box::new(move |context| {
         if let Some(render) = &context.wgpu_render_state {
             drawing.watch(&render.device, &context.egui_ctx);
         }
-        let preferences = data_file("preferences.json");
-        let background = Background::new(context.egui_ctx.clone(), worker, data_file("results"))
-            .keeping_preferences_in(preferences.clone());
+        let background =
+            Background::new(context.egui_ctx.clone(), worker, data_file("results")).keeping_preferences_in(path);
         #[cfg(unix)]
         if let single::Start::First(listener) = start {
             background.listen(listener);
         }
-        let mut window = Window::new(&context.egui_ctx, background, preferences.as_deref(), files).drawn_by(drawing);
+        let mut window = Window::new(&context.egui_ctx, background, kept, files).drawn_by(drawing);
         window.timing = timing.then_some(began);
         Ok(Box::new(window))
     });
-    start::open(&faults, app)
+    start::open(&faults, size, app)
 }
 
 /// A file or folder of the user's own; absent when this system names no such place.
@@ -115,23 +117,24 @@ pub struct Window {
 }
 
 impl Window {
-    /// The window on its first frame: it is as it was left, looks for devices, and reads its library and `files`.
+    /// The window on its first frame: it is as it was left, looks for devices, and reads its library and `files`. Choices
+    /// that could not be read are told of: why, and where they were set aside.
     pub fn new(
         context: &egui::Context,
         background: Background,
-        preferences: Option<&Path>,
+        kept: Result<Option<Preferences>, (String, PathBuf)>,
         files: Vec<PathBuf>,
     ) -> Self {
         let mut state = State::default();
         state.look.language = Language::of_system();
         let mut known = Vec::new();
-        match preferences.map(Preferences::load) {
-            Some(Ok(Some(kept))) => known = kept.restore(&mut state),
-            Some(Err((reason, at))) => {
+        match kept {
+            Ok(Some(kept)) => known = kept.restore(&mut state),
+            Err((reason, at)) => {
                 let notice = text::settings_set_aside(&reason, &at);
                 state.notices.push(Notice { kind: NoticeKind::Problem, text: notice });
             }
-            Some(Ok(None)) | None => {}
+            Ok(None) => {}
         }
         let mut window = Self::with_state(context, state);
         window.background = Some(background);
@@ -315,6 +318,12 @@ impl eframe::App for Window {
             self.perform(context, effects);
         }
         self.take_drawing_faults(context);
+        let zoom = context.zoom_factor();
+        let size = context.input(|input| input.viewport().inner_rect).map(|rect| <[f32; 2]>::from(rect.size() * zoom));
+        if size.is_some() && size != self.state.size {
+            self.state.size = size;
+            has_news = true;
+        }
         let (dropped, wants_to_close) = context.input(|input| {
             let dropped: Vec<PathBuf> = input.raw.dropped_files.iter().map(|file| file.path().to_owned()).collect();
             (dropped, input.viewport().close_requested())

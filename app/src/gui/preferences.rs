@@ -24,6 +24,9 @@ const VERSION: u32 = 1;
 pub struct Preferences {
     version: u32,
     look: Look,
+    /// Of the window's inside, in logical pixels; absent while it is not known.
+    #[serde(default)]
+    size: Option<[f32; 2]>,
     tab: Tab,
     pass: Pass,
     precision: Option<Precision>,
@@ -66,6 +69,7 @@ impl Preferences {
         Self {
             version: VERSION,
             look: state.look,
+            size: state.size,
             tab: state.tab,
             pass,
             precision,
@@ -86,6 +90,7 @@ impl Preferences {
     /// known before they are read.
     pub fn restore(self, state: &mut State) -> Vec<PathBuf> {
         state.look = Look { zoom: self.look.zoom.clamp(1.0, 2.0), ..self.look };
+        state.size = self.size;
         state.tab = self.tab;
         let Self { pass, precision, minibatch, unit, is_logarithmic, sort, model, .. } = self;
         state.settings = Settings { pass, precision, minibatch, unit, is_logarithmic, sort, model, baseline: None };
@@ -110,6 +115,11 @@ impl Preferences {
             }
         }
         paths
+    }
+
+    /// Size of the window's inside in logical pixels, as far as one can be meant.
+    pub fn size(&self) -> Option<[f32; 2]> {
+        self.size.filter(|size| size.iter().all(|side| (100.0..=16_384.0).contains(side)))
     }
 
     /// Reads the file; absent when there is none.
@@ -194,6 +204,7 @@ mod tests {
         state.settings.is_logarithmic = true;
         state.tab = Tab::Table;
         state.look.language = Language::Chinese;
+        state.size = Some([1300.0, 700.0]);
         state
     }
 

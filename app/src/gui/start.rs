@@ -16,11 +16,12 @@ use super::text;
 /// A dialog program that ends sooner with a failure has shown nothing.
 const DIALOG_FAILS_WITHIN: Duration = Duration::from_millis(400);
 
-/// Opens the window and returns when it is closed; `faults` are those of the device that draws it.
+/// Opens the window, with its last `size` in logical pixels where there was one, and returns when it is closed; `faults`
+/// are those of the device that draws it.
 ///
 /// # Errors
 /// Why it could not be opened or go on, in words for the user; of the first a dialog has said it where there is one.
-pub(super) fn open(faults: &DrawingFaults, app: eframe::AppCreator<'_>) -> anyhow::Result<()> {
+pub(super) fn open(faults: &DrawingFaults, size: Option<[f32; 2]>, app: eframe::AppCreator<'_>) -> anyhow::Result<()> {
     let is_open = Arc::new(AtomicBool::new(false));
     let opening = Arc::clone(&is_open);
     let drawing = faults.clone();
@@ -39,7 +40,7 @@ pub(super) fn open(faults: &DrawingFaults, app: eframe::AppCreator<'_>) -> anyho
             opening.store(true, Ordering::Relaxed);
             app(context)
         });
-        eframe::run_native(text::TITLE, options(), app)
+        eframe::run_native(text::TITLE, options(size), app)
     }));
     if let Some(reason) = faults.loss() {
         return Err(anyhow::anyhow!(text::window_stopped(&text::drawing_lost(reason))));
@@ -68,12 +69,12 @@ fn panic_text(payload: &(dyn Any + Send)) -> String {
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
-fn options() -> eframe::NativeOptions {
+fn options(size: Option<[f32; 2]>) -> eframe::NativeOptions {
     eframe::NativeOptions {
         viewport: egui::ViewportBuilder::default()
             .with_title(text::TITLE)
             .with_app_id("batchmark")
-            .with_inner_size([1200.0, 760.0])
+            .with_inner_size(size.unwrap_or([1200.0, 760.0]))
             .with_min_inner_size([1000.0, 640.0]),
         ..Default::default()
     }

@@ -37,6 +37,8 @@ pub struct State {
     pub saved: Saved,
     /// How the window looks.
     pub look: Look,
+    /// Size of the window's inside in logical pixels; absent while it is not known.
+    pub size: Option<[f32; 2]>,
     /// The page in the middle.
     pub tab: Tab,
     /// Which records are shown, and how.
