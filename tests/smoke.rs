@@ -24,9 +24,7 @@ fn the_window_opens_and_closes() {
     let mut program = Running(program.expect("the program starts"));
 
     let window = display.wait_for_window(&mut program);
-    display.close(window).expect("the display takes the message");
-    let status = program.wait().expect("it ends when its window is closed");
-    assert!(status.success(), "{status}");
+    display.close_and_wait(window, &mut program);
 }
 
 /// R33: where the graphics driver draws nothing, the processor does.
@@ -38,9 +36,7 @@ fn a_window_opens_although_the_graphics_driver_fails() {
     let program = program(folder.path()).env("DISPLAY", &display.name).env("WGPU_BACKEND", "metal").spawn();
     let mut program = Running(program.expect("the program starts"));
     let window = display.wait_for_window(&mut program);
-    display.close(window).expect("the display takes the message");
-    let status = program.wait().expect("it ends when its window is closed");
-    assert!(status.success(), "{status}");
+    display.close_and_wait(window, &mut program);
 }
 
 /// A window that is used: a page is clicked, a second start hands over its file, both survive a restart.
@@ -70,13 +66,11 @@ fn what_is_clicked_and_handed_over_is_kept() {
         display.click(512, 20);
         std::thread::sleep(Duration::from_millis(200));
     }
-    display.close(window).expect("the display takes the message");
-    assert!(first.wait().expect("it ends when its window is closed").success());
+    display.close_and_wait(window, &mut first);
 
     let mut again = Running(program(folder.path()).env("DISPLAY", &display.name).spawn().expect("the program starts"));
     let window = display.wait_for_window(&mut again);
-    display.close(window).expect("the display takes the message");
-    assert!(again.wait().expect("it ends when its window is closed").success());
+    display.close_and_wait(window, &mut again);
     assert_eq!((kept()["files"].as_array().map(Vec::len), kept()["tab"].as_str()), (Some(2), Some("Memory")));
 }
 
@@ -202,6 +196,13 @@ impl Display {
             assert!(began.elapsed() < PATIENCE, "no window");
             std::thread::sleep(Duration::from_millis(100));
         }
+    }
+
+    /// Closes the program's window, upon which it has to end well.
+    fn close_and_wait(&self, window: u32, program: &mut Running) {
+        self.close(window).expect("the display takes the message");
+        let status = program.wait().expect("it ends when its window is closed");
+        assert!(status.success(), "{status}");
     }
 
     /// Clicks at a place of the screen.

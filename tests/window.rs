@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use batchmark::gui::action::{Action, Effect};
 use batchmark::gui::background::Background;
 use batchmark::gui::drawing::DrawingFaults;
+use batchmark::gui::library::Content;
 use batchmark::gui::message::Message;
 use batchmark::gui::state::{Export, State, Tab};
 use batchmark::gui::{Language, Window};
@@ -49,6 +50,13 @@ fn receive(window: &mut Harness<'_, Window>, message: Message) {
 
 fn click(window: &mut Harness<'_, Window>, label: &str) {
     window.get_by_label(label).click();
+    window.run();
+}
+
+fn type_into(window: &mut Harness<'_, Window>, label: &str, text: &str) {
+    window.get_by_label(label).focus();
+    window.run();
+    window.get_by_label(label).type_text(text);
     window.run();
 }
 
@@ -262,10 +270,7 @@ fn bars_are_put_in_proportion_and_in_order() {
 fn a_series_is_named_and_made_the_baseline_from_its_color() {
     let mut window = open(with_files());
     click(&mut window, "Name, color, baseline: RTX 4090 · WGSL · f32");
-    window.get_by_label("Name in charts").focus();
-    window.run();
-    window.get_by_label("Name in charts").type_text("Anna");
-    window.run();
+    type_into(&mut window, "Name in charts", "Anna");
     click(&mut window, "Color 7");
     click(&mut window, "Compare all with this");
     window.get_by_label("alexnet, Anna: 1.00 ×");
@@ -328,10 +333,7 @@ fn the_table_is_searched_sorted_and_copied() {
     let mut window = open(with_files());
     click(&mut window, "Table");
     window.get_by_label("16 of 16, 0 selected");
-    window.get_by_label("Search").focus();
-    window.run();
-    window.get_by_label("Search").type_text("l40s f32");
-    window.run();
+    type_into(&mut window, "Search", "l40s f32");
     window.get_by_label("4 of 16, 0 selected");
     click(&mut window, "samples/s");
     let rows = window.state().state().rows.clone();
@@ -384,6 +386,12 @@ fn exports_are_written_where_the_user_says() {
     let together: ResultFile = serde_json::from_str(&write(&mut state, Export::Results)).expect("a result file");
     assert_eq!((together.records.len(), together.devices.len()), (16, 2), "each device once");
     assert_eq!(together.devices[together.records[15].device.expect("it has one")].name, "L40S");
+    if let Content::Loaded(loaded) = &mut state.library.files[1].content {
+        loaded.file.host.cpu = "another processor".into();
+    }
+    let together: ResultFile = serde_json::from_str(&write(&mut state, Export::Results)).expect("a result file");
+    let hosts = together.devices.iter().map(|device| device.extra.get("host").map(|host| host["cpu"].clone()));
+    assert_eq!(hosts.collect::<Vec<_>>(), [None, Some("another processor".into())], "whose device it is stays known");
 
     let mut window = open(state);
     receive(&mut window, Message::NoExportDialog(Export::Png, "/home/me/chart.png".into()));
@@ -572,10 +580,7 @@ fn a_failed_file_says_why_and_the_others_load() {
 #[test]
 fn files_come_by_path_and_by_dropping() {
     let mut window = open(State::default());
-    window.get_by_label("Path of a result file").focus();
-    window.run();
-    window.get_by_label("Path of a result file").type_text("/results/typed.json");
-    window.run();
+    type_into(&mut window, "Path of a result file", "/results/typed.json");
     click(&mut window, "Add");
     window.get_by_label("typed.json");
 
@@ -597,10 +602,7 @@ fn a_custom_run_is_checked_while_it_is_filled_in() {
     let mut window = open(with_files());
     click(&mut window, "Custom run…");
     assert!(is_enabled(&window, "Start"));
-    window.get_by_label("Minibatches").focus();
-    window.run();
-    window.get_by_label("Minibatches").type_text(", many");
-    window.run();
+    type_into(&mut window, "Minibatches", ", many");
     window.get_by_label_contains("\"many\" is no minibatch");
     assert!(!is_enabled(&window, "Start"));
     click(&mut window, "Cancel");

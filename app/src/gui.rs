@@ -111,9 +111,9 @@ pub struct Window {
     svg_path: Option<PathBuf>,
     /// The look that is applied, and the choices that are kept.
     applied: Look,
-    kept: Option<Preferences>,
+    kept: Preferences,
     has_looked_for_font: bool,
-    n_frames: u64,
+    has_drawn: bool,
 }
 
 impl Window {
@@ -148,7 +148,7 @@ impl Window {
         theme::install(context);
         text::speak(state.look.language);
         Self {
-            kept: Some(Preferences::of(&state)),
+            kept: Preferences::of(&state),
             state,
             background: None,
             actions: Vec::new(),
@@ -160,7 +160,7 @@ impl Window {
             svg_path: None,
             applied: Look::default(),
             has_looked_for_font: false,
-            n_frames: 0,
+            has_drawn: false,
         }
     }
 
@@ -169,11 +169,6 @@ impl Window {
     pub fn drawn_by(mut self, drawing: DrawingFaults) -> Self {
         self.drawing = drawing;
         self
-    }
-
-    /// Frames drawn so far.
-    pub const fn n_frames(&self) -> u64 {
-        self.n_frames
     }
 
     /// What is shown.
@@ -257,18 +252,16 @@ impl Window {
         }
     }
 
-    /// Brings language, theme and size to what is chosen.
+    /// Brings theme and size to what is chosen, and a font for what is written.
     fn apply_look(&mut self, context: &egui::Context) {
         let look = self.state.look;
         if self.applied != look {
             self.applied = look;
-            text::speak(look.language);
             context.set_theme(look.theme.preference());
             context.set_zoom_factor(look.zoom);
         }
-        let needs_font =
-            look.language == Language::Chinese || self.state.library.files.iter().any(|entry| !entry.name.is_ascii());
-        if let (true, false, Some(background)) = (needs_font, self.has_looked_for_font, &self.background) {
+        let Some(background) = self.background.as_ref().filter(|_| !self.has_looked_for_font) else { return };
+        if look.language == Language::Chinese || self.state.library.files.iter().any(|entry| !entry.name.is_ascii()) {
             self.has_looked_for_font = true;
             background.find_font();
         }
@@ -277,8 +270,8 @@ impl Window {
     /// Keeps the window's choices where they have changed.
     fn keep(&mut self, context: &egui::Context) {
         let choices = Preferences::of(&self.state);
-        if self.kept.as_ref() != Some(&choices) {
-            self.kept = Some(choices.clone());
+        if self.kept != choices {
+            self.kept = choices.clone();
             self.perform(context, vec![Effect::StorePreferences(Box::new(choices))]);
         }
     }
@@ -288,6 +281,11 @@ impl Window {
         let (state, actions) = (&self.state, &mut self.actions);
         notices::ui(ui, state, actions);
         self.picture = match state.tab {
+            // What fits is known without results.
+            tab if tab != Tab::Memory && !state.library.has_records() => {
+                chart_panel::empty_ui(ui, state, actions);
+                None
+            }
             Tab::Throughput => chart_panel::ui(ui, state, actions),
             Tab::Efficiency => efficiency_panel::ui(ui, state, actions),
             Tab::Memory => memory_panel::ui(ui, state, actions),
@@ -305,7 +303,7 @@ impl Window {
 impl eframe::App for Window {
     fn logic(&mut self, context: &egui::Context, _frame: &mut eframe::Frame) {
         self.state.now = self.began.elapsed();
-        if self.n_frames > 0
+        if self.has_drawn
             && let Some(began) = self.timing.take()
         {
             // Now it is on the screen.
@@ -366,7 +364,7 @@ impl eframe::App for Window {
         overlay::ui(ui, &self.state, &mut self.actions);
         self.write_svg(ui.ctx(), ui.visuals().panel_fill);
         self.state.path.wants_focus = false;
-        self.n_frames += 1;
+        self.has_drawn = true;
         if self.timing.is_some() {
             ui.ctx().request_repaint();
         }

@@ -93,13 +93,10 @@ pub fn efficiency(sources: &[Source<'_>], hidden: &HashSet<Series>, settings: &S
         let precision = source.index.series[key.series].precision;
         key.pass == settings.pass && settings.precision.is_none_or(|asked| asked == precision) && !is_hidden[key.series]
     };
-    let hidden_of = |source: &Source<'_>| -> Vec<bool> {
-        source.index.series.iter().map(|series| hidden.contains(series)).collect()
-    };
     // Models that some series has at two minibatches; only the curves of one of them are made.
     let mut models: BTreeSet<ModelOrder<'_>> = BTreeSet::new();
     for source in sources {
-        let is_hidden = hidden_of(source);
+        let is_hidden = source.index.hidden(hidden);
         let n_models = source.index.models.len();
         let mut seen: Vec<Option<usize>> = vec![None; source.index.series.len() * n_models];
         for key in source.index.keys.iter().filter(|key| is_asked(source, key, &is_hidden)) {
@@ -114,7 +111,7 @@ pub fn efficiency(sources: &[Source<'_>], hidden: &HashSet<Series>, settings: &S
     // Of several records of the same run the latest counts.
     let mut latest: BTreeMap<(&Series, usize), (RecordRef, &Record)> = BTreeMap::new();
     for source in sources {
-        let is_hidden = hidden_of(source);
+        let is_hidden = source.index.hidden(hidden);
         for (place, key) in source.index.keys.iter().enumerate() {
             if source.index.models[key.model] != model || !is_asked(source, key, &is_hidden) {
                 continue;

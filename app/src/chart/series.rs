@@ -1,6 +1,6 @@
 //! What one bar of every group belongs to: a device, an engine and a precision within one source of records.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use compute::bench::record::{Record, ResultFile};
 use compute::engine::Device;
@@ -106,6 +106,11 @@ impl Index {
             index.keys.push(Key { series, model, pass: record.pass, minibatch: record.minibatch });
         }
         index
+    }
+
+    /// For each series, whether it is among those that are hidden.
+    pub fn hidden(&self, hidden: &HashSet<Series>) -> Vec<bool> {
+        self.series.iter().map(|series| hidden.contains(series)).collect()
     }
 
     /// Every series, sorted.

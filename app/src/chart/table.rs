@@ -120,7 +120,7 @@ pub fn rows(sources: &[Source<'_>], hidden: &HashSet<Series>, view: &View) -> Ve
     let words: Vec<String> = view.search.split_whitespace().map(str::to_lowercase).collect();
     let mut found: Vec<(RecordRef, &Source<'_>, &Record)> = Vec::new();
     for source in sources {
-        let is_hidden: Vec<bool> = source.index.series.iter().map(|series| hidden.contains(series)).collect();
+        let is_hidden = source.index.hidden(hidden);
         for (place, (record, key)) in source.file.records.iter().zip(&source.index.keys).enumerate() {
             if !is_hidden[key.series] && words.iter().all(|word| holds(source, record, word)) {
                 found.push((RecordRef { source: source.id, index: place }, source, record));

@@ -106,7 +106,7 @@ pub fn chart(sources: &[Source<'_>], hidden: &HashSet<Series>, settings: &Settin
     let mut visible: Vec<(&Source<'_>, usize, Key)> = Vec::new();
     let mut precisions: BTreeSet<Precision> = BTreeSet::new();
     for source in sources {
-        let is_hidden: Vec<bool> = source.index.series.iter().map(|series| hidden.contains(series)).collect();
+        let is_hidden = source.index.hidden(hidden);
         for (place, key) in source.index.keys.iter().enumerate() {
             if key.pass == settings.pass && !is_hidden[key.series] {
                 visible.push((source, place, *key));

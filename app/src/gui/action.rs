@@ -257,12 +257,7 @@ impl State {
                 self.selected_rows = self.rows.iter().copied().filter(|_| is_selected).collect();
             }
             Action::CopyRows(format) => {
-                let rows = if self.selected_rows.is_empty() {
-                    self.rows.clone()
-                } else {
-                    self.rows.iter().copied().filter(|row| self.selected_rows.contains(row)).collect()
-                };
-                return vec![Effect::Copy(export::table(self, &rows, format))];
+                return vec![Effect::Copy(export::table(self, &export::selected_rows(self), format))];
             }
             Action::CopyRecord(record) => return vec![Effect::Copy(export::table(self, &[record], Format::Markdown))],
             Action::Export(export) => return vec![Effect::PickExportPath(export)],

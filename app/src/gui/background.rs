@@ -95,24 +95,16 @@ impl Background {
                 self.load(paths);
             }
             Effect::PickFiles => self.spawn("open dialog", |outbox| {
-                let began = Instant::now();
-                match json_dialog().pick_files() {
-                    Some(paths) => outbox.post(Message::PickedFiles(paths)),
-                    None if began.elapsed() < DIALOG_SEEN => outbox.post(Message::NoOpenDialog),
-                    None => {}
-                }
+                ask(outbox, || json_dialog().pick_files(), Message::PickedFiles, || Message::NoOpenDialog);
             }),
             Effect::PickSavePath => {
                 let store = Arc::clone(&self.store);
                 self.spawn("save dialog", move |outbox| {
                     let proposal = runner::lock(&store).proposed_path();
                     let name = proposal.file_name().unwrap_or(proposal.as_os_str()).to_string_lossy().into_owned();
-                    let began = Instant::now();
-                    match json_dialog().set_file_name(name).save_file() {
-                        Some(path) => outbox.post(Message::PickedSavePath(path)),
-                        None if began.elapsed() < DIALOG_SEEN => outbox.post(Message::NoSaveDialog(proposal)),
-                        None => {}
-                    }
+                    let dialog = json_dialog().set_file_name(name);
+                    let none = || Message::NoSaveDialog(proposal);
+                    ask(outbox, || dialog.save_file(), Message::PickedSavePath, none);
                 });
             }
             Effect::Run(specs) => self.run(specs),
@@ -131,16 +123,13 @@ impl Background {
             Effect::PickExportPath(export) => self.spawn("export dialog", move |outbox| {
                 let proposal = PathBuf::from("batchmark-chart").with_extension(export.extension());
                 let name = proposal.to_string_lossy().into_owned();
-                let began = Instant::now();
                 let dialog = rfd::FileDialog::new().add_filter(export.extension(), &[export.extension()]);
-                match dialog.set_file_name(name).save_file() {
-                    Some(path) => outbox.post(Message::PickedExportPath(export, path)),
-                    None if began.elapsed() < DIALOG_SEEN => {
-                        let home = directories::UserDirs::new().map(|folders| folders.home_dir().join(&proposal));
-                        outbox.post(Message::NoExportDialog(export, home.unwrap_or(proposal)));
-                    }
-                    None => {}
-                }
+                let dialog = dialog.set_file_name(name);
+                let none = || {
+                    let home = directories::UserDirs::new().map(|folders| folders.home_dir().join(&proposal));
+                    Message::NoExportDialog(export, home.unwrap_or(proposal))
+                };
+                ask(outbox, || dialog.save_file(), |path| Message::PickedExportPath(export, path), none);
             }),
             Effect::Write { path, content } => self.write(path, move || Ok(content)),
             Effect::StorePreferences(preferences) => {
@@ -297,6 +286,21 @@ fn write(outbox: &mut Outbox, path: PathBuf, make: impl FnOnce() -> Result<Vec<u
         Ok(()) => Message::Exported(path),
         Err(reason) => Message::ExportFailed { path, reason },
     });
+}
+
+/// Asks by a dialog and says what was picked, nothing where the user thought better of it, or that there is no dialog.
+fn ask<T>(
+    outbox: &mut Outbox,
+    dialog: impl FnOnce() -> Option<T>,
+    picked: impl FnOnce(T) -> Message,
+    none: impl FnOnce() -> Message,
+) {
+    let began = Instant::now();
+    match dialog() {
+        Some(answer) => outbox.post(picked(answer)),
+        None if began.elapsed() < DIALOG_SEEN => outbox.post(none()),
+        None => {}
+    }
 }
 
 fn json_dialog() -> rfd::FileDialog {

@@ -15,10 +15,6 @@ const MOST_NAMED: usize = 24;
 
 /// Draws the page and returns where the picture is that can be exported.
 pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) -> Option<egui::Rect> {
-    if !state.library.has_records() {
-        empty_ui(ui, state, actions);
-        return None;
-    }
     let chart = &state.chart;
     controls_ui(ui, state, actions);
     ui.add_space(theme::GRID);

@@ -4,7 +4,7 @@ use eframe::egui;
 use eframe::egui::{Align2, Pos2, Rect, Sense, Shape, Stroke, TextStyle, pos2, vec2};
 
 use super::action::Action;
-use super::chart_panel::{choice_ui, combo_ui, empty_ui, legend_ui, pass_ui, precision_ui, series_name};
+use super::chart_panel::{choice_ui, combo_ui, legend_ui, pass_ui, precision_ui, series_name};
 use super::chart_view::{Paint, paint_of, three_digits_or_zero};
 use super::state::State;
 use super::{text, theme};
@@ -26,10 +26,6 @@ const FILLED: f32 = 0.8;
 
 /// Draws the page and returns where the picture is that can be exported.
 pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) -> Option<Rect> {
-    if !state.library.has_records() {
-        empty_ui(ui, state, actions);
-        return None;
-    }
     controls_ui(ui, state, actions);
     ui.add_space(theme::GRID);
     let picture = ui.available_rect_before_wrap();

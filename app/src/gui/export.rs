@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use compute::bench::export::{Format, Source as Named, records};
-use compute::bench::record::{Host, ResultFile};
+use compute::bench::record::ResultFile;
+use compute::bench::store;
 
 use super::action::Effect;
 use super::state::{Export, NoticeKind, State, Tab};
@@ -48,9 +49,14 @@ fn shown(state: &State) -> Vec<RecordRef> {
                 .flat_map(|curve| curve.points.iter().map(|point| point.record).chain(curve.edge.map(|e| e.1)))
                 .collect()
         }
-        Tab::Table if state.selected_rows.is_empty() => state.rows.clone(),
-        Tab::Table => state.rows.iter().copied().filter(|row| state.selected_rows.contains(row)).collect(),
+        Tab::Table => selected_rows(state),
     }
+}
+
+/// The table's selected rows, all of them where none is.
+pub(super) fn selected_rows(state: &State) -> Vec<RecordRef> {
+    let is_all = state.selected_rows.is_empty();
+    state.rows.iter().copied().filter(|row| is_all || state.selected_rows.contains(row)).collect()
 }
 
 /// Records as a table in a format for people or programs.
@@ -65,19 +71,10 @@ fn result_file(state: &State, shown: &[RecordRef]) -> ResultFile {
     let mut parts = parts(state, shown).into_iter().map(|(_, file)| file);
     let Some(mut all) = parts.next() else { return ResultFile::default() };
     for file in parts {
-        // Results of several machines are of none.
-        if file.host != all.host {
-            all.host = Host::default();
-        }
         all.edited |= file.edited;
         for mut record in file.records {
             let device = record.device.and_then(|index| file.devices.get(index));
-            record.device = device.map(|device| {
-                all.devices.iter().position(|known| known == device).unwrap_or_else(|| {
-                    all.devices.push(device.clone());
-                    all.devices.len() - 1
-                })
-            });
+            record.device = device.map(|device| store::index_in(&mut all, device, &file.host));
             all.records.push(record);
         }
     }

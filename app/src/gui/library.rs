@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use compute::bench::record::{Record, ResultFile};
-use compute::bench::store::Loaded;
+use compute::bench::store::{self, Loaded};
 use compute::engine::Device;
 
 use super::text;
@@ -123,13 +123,8 @@ impl Library {
 
     /// Adds a result of this session.
     pub fn add_session_record(&mut self, mut record: Record, device: Option<&Device>) {
-        record.device = device.map(|device| {
-            let devices = &mut self.session.devices;
-            devices.iter().position(|known| known == device).unwrap_or_else(|| {
-                devices.push(device.clone());
-                devices.len() - 1
-            })
-        });
+        let host = self.session.host.clone();
+        record.device = device.map(|device| store::index_in(&mut self.session, device, &host));
         self.session.records.push(record);
         self.session_index = Index::new(THIS_MACHINE, &self.session);
         self.session_series = self.session_index.sorted_series();

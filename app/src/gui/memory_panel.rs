@@ -8,7 +8,7 @@ use super::action::Action;
 use super::chart_panel::{choice_ui, combo_ui, pass_ui};
 use super::state::State;
 use super::{text, theme};
-use crate::chart::memory::Need;
+use crate::chart::memory::Capacity;
 use crate::chart::number::bytes;
 use crate::chart::scale::Scale;
 
@@ -92,7 +92,7 @@ fn bars_ui(ui: &mut egui::Ui, state: &State) {
         ui.painter().text(at, Align2::LEFT_CENTER, bytes(needed), small.clone(), ui.visuals().strong_text_color());
         let line = Rect::from_x_y_ranges(room.x_range(), top..=top + BAR_HEIGHT);
         let response = ui.interact(line, ui.scope_id().with(need.model.name()), Sense::hover());
-        let says = verdicts(state, need, needed);
+        let says = verdicts(state, needed);
         let label = text::bar(need.model.name(), &text::needs(&bytes(needed), needs.minibatch), &says.join(", "));
         response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Label, true, &label));
         response.on_hover_text_at_pointer(format!(
@@ -117,13 +117,12 @@ fn bars_ui(ui: &mut egui::Ui, state: &State) {
 }
 
 /// Whether it fits, for each memory.
-fn verdicts(state: &State, need: &Need, needed: u64) -> Vec<String> {
+fn verdicts(state: &State, needed: u64) -> Vec<String> {
     let verdict = |is_fitting| if is_fitting { text::fits() } else { text::does_not_fit() };
-    let one = |(capacity, _)| {
-        let capacity: &crate::chart::memory::Capacity = capacity;
+    let one = |capacity: &Capacity| {
         format!("{} ({}): {}", capacity.name, bytes(capacity.bytes), verdict(needed <= capacity.bytes))
     };
-    state.needs.capacities.iter().zip(&need.largest).map(one).collect()
+    state.needs.capacities.iter().map(one).collect()
 }
 
 /// The largest minibatch of each model on each device.

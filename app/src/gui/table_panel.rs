@@ -5,7 +5,6 @@ use eframe::egui;
 use egui_extras::{Column as Width, TableBuilder};
 
 use super::action::Action;
-use super::chart_panel::empty_ui;
 use super::state::State;
 use super::{text, theme};
 use crate::chart::number::three_digits;
@@ -15,10 +14,6 @@ use crate::chart::table::{self, Column, View};
 const ROW_HEIGHT: f32 = 5.0 * theme::GRID;
 
 pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
-    if !state.library.has_records() {
-        empty_ui(ui, state, actions);
-        return;
-    }
     let mut view = state.table.clone();
     controls_ui(ui, state, &mut view, actions);
     ui.add_space(theme::GRID);

@@ -72,6 +72,13 @@ pub struct Store {
     saved: bool,
 }
 
+/// Index of a device of `host` in a file, which gets it if it is new. It names its machine where that is not the file's.
+pub fn index_in(file: &mut ResultFile, device: &Device, host: &Host) -> usize {
+    let mut device = device.clone();
+    merge::set_host(&mut device, host, &file.host);
+    merge::index_of(&device, &mut file.devices)
+}
+
 impl Store {
     /// A store that writes to `path` after every record, or only keeps them in memory. An existing result file at `path`
     /// is added to.
@@ -118,11 +125,7 @@ impl Store {
     /// # Errors
     /// [`SaveError`]; the record is kept and written by the next save that succeeds.
     pub fn add(&mut self, mut record: Record, device: Option<&Device>) -> Result<(), SaveError> {
-        record.device = device.map(|device| {
-            let mut device = device.clone();
-            merge::set_host(&mut device, &self.host, &self.file.host);
-            merge::index_of(&device, &mut self.file.devices)
-        });
+        record.device = device.map(|device| index_in(&mut self.file, device, &self.host));
         if let Err(fault) = fault::check(&record, self.file.devices.len()) {
             let reason = Some(format!("the measurement gave no valid result: {fault}"));
             let (timing, telemetry, verification) = (None, None, None);

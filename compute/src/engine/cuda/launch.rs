@@ -68,6 +68,23 @@ pub(super) enum Command {
     Matmul { matmul: Arc<Matmul>, operands: Operands<Place>, workspace: Place },
 }
 
+/// A launch over contiguous vectors, whose number is the first parameter, `per_block` to a block.
+pub(super) fn contiguous<const N: usize>(
+    kernel: Kernel,
+    pointers: Vec<Place>,
+    parameters: [u32; N],
+    per_block: u32,
+) -> Command {
+    Command::Kernel(Launch {
+        kernel,
+        pointers,
+        parameters: parameters.to_vec(),
+        grid: [parameters[0].div_ceil(per_block), 1, 1],
+        threads: 256,
+        shared_bytes: 0,
+    })
+}
+
 /// One way to compute a step.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Candidate {

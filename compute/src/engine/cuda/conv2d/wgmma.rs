@@ -11,7 +11,7 @@ pub(in crate::engine::cuda) use backward_weight::backward_weight;
 
 use self::reading::{Reading, Tile, launch, name};
 use self::sizes::Sizes;
-use crate::engine::cuda::launch::{Candidate, Command, Kernel, Launch, Lowering, Place};
+use crate::engine::cuda::launch::{Candidate, Command, Kernel, Launch, Lowering, Place, contiguous};
 use crate::ops::conv2d::{BackwardData, Forward};
 
 /// Threads of a block, and rows of its tile.
@@ -40,9 +40,7 @@ fn combine(entry: &'static str, pointers: Vec<Place>, parameters: Vec<u32>, chan
 /// A filter of so many vectors, rounded to TF32: the tensor cores would drop what it has beside.
 fn round_filter(w: Place, rounded: Place, vectors: u32) -> Command {
     let kernel = Kernel { file: "conv2d_filter", entry: "conv2d_round_filter" };
-    let (pointers, parameters) = (vec![w, rounded], vec![vectors]);
-    let grid = [vectors.div_ceil(256), 1, 1];
-    Command::Kernel(Launch { kernel, pointers, parameters, grid, threads: 256, shared_bytes: 0 })
+    contiguous(kernel, vec![w, rounded], [vectors], 256)
 }
 
 /// Candidates of a convolution with its epilogue, but for dropout, and its statistics.

@@ -1,7 +1,7 @@
 //! Launches of our kernels around a library's convolution: for what it does not take up.
 
 use super::super::super::columns::{Tiling, optional_row, optional_view};
-use super::super::super::launch::{Command, Kernel, Launch, Lowering, Place};
+use super::super::super::launch::{Command, Kernel, Lowering, Place, contiguous};
 use crate::ops::BufferId;
 use crate::ops::conv2d::Forward;
 
@@ -33,16 +33,4 @@ pub(super) fn widen_filter(sums: Place, dw: BufferId, vectors: u32, factor: f32,
 pub(super) fn cast_bias(bias: BufferId, y: Place, vectors: u32, lowering: &Lowering) -> Command {
     let kernel = Kernel { file: "cast", entry: "cast" };
     contiguous(kernel, vec![lowering.place(bias), y], [vectors], 1024)
-}
-
-/// A launch over contiguous vectors, whose number is the first parameter, `per_block` to a block.
-fn contiguous<const N: usize>(kernel: Kernel, pointers: Vec<Place>, parameters: [u32; N], per_block: u32) -> Command {
-    Command::Kernel(Launch {
-        kernel,
-        pointers,
-        parameters: parameters.to_vec(),
-        grid: [parameters[0].div_ceil(per_block), 1, 1],
-        threads: 256,
-        shared_bytes: 0,
-    })
 }
