@@ -280,3 +280,26 @@ fn places_are_tried_in_their_order() {
     let by_name = Surroundings { has_loader: true, ..machine.surroundings() }.places(Part::Nvrtc);
     assert_eq!(by_name[..2], ["libnvrtc.so", "libnvrtc.so.13"].map(|name| Place::Loader(name.to_owned())));
 }
+
+/// What a binding demands is listed, so that a library without it is refused by its name and place.
+#[test]
+fn every_function_that_is_looked_up_is_listed() {
+    let bindings = [
+        (Part::Driver, include_str!("../driver.rs")),
+        (Part::Nvrtc, include_str!("../nvrtc.rs")),
+        (Part::CublasLt, include_str!("../cublaslt/api.rs")),
+        (Part::Cudnn, include_str!("../cudnn/api.rs")),
+    ];
+    // Asked of a library before anything else.
+    let asked = ["nvrtcVersion", "cudnnGetVersion"];
+    for (part, text) in bindings {
+        let calls = text.split("symbol(library, \"").skip(1);
+        let demanded = calls.filter_map(|call| call.split_once('"')).filter(|(_, rest)| rest.starts_with(")?"));
+        let mut count = 0;
+        for (name, _) in demanded.filter(|(name, _)| !asked.contains(name)) {
+            assert!(open::functions(part).contains(&name), "{part:?} lists no {name}");
+            count += 1;
+        }
+        assert!(count > 5, "{part:?}: {count} functions");
+    }
+}
