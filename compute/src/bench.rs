@@ -8,6 +8,7 @@ pub mod compare;
 pub mod event;
 pub mod export;
 pub mod measure;
+pub mod origin;
 pub mod profile;
 pub mod record;
 pub mod spec;

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::origin::Origin;
 use super::profile::Profile;
 use crate::engine::Device;
 use crate::plan::Pass;
@@ -132,21 +133,22 @@ impl fmt::Display for Status {
 pub struct Record {
     /// Name of the model, such as `"resnet50"`.
     pub model: String,
-    /// Name, version and hash of the model's definition, such as `"resnet50/1 0123456789abcdef"`.
+    /// Name, version and hash of the model's definition, such as `"resnet50/1 0123456789abcdef"`; empty where `origin` is
+    /// given and the network is not known to be one of these.
     pub definition: String,
     /// The pass.
     pub pass: Pass,
     /// The precision.
     pub precision: Precision,
-    /// Samples in one iteration.
+    /// Samples in one iteration; 0 only where `origin` is given and does not state it.
     pub minibatch: usize,
-    /// Name of what computed it: one of the program's engines, such as `"wgsl"`, or in a file of another program that
-    /// framework, such as `"pytorch"`, whose version is among the libraries.
+    /// Name of what computed it: one of the program's engines, such as `"wgsl"`, or of another program that framework,
+    /// such as `"PyTorch 2.11"`, whose version is among the libraries.
     pub engine: String,
     /// Index into the file's devices; absent when the device could not be opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<usize>,
-    /// When the run began, RFC 3339 in UTC.
+    /// When the run began, RFC 3339 in UTC; empty where `origin` is given and does not state it.
     pub started: String,
     /// The outcome.
     pub status: Status,
@@ -156,7 +158,8 @@ pub struct Record {
     /// Times of an iteration; only for outcome `ok`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timing: Option<Timing>,
-    /// Samples a second, minibatch / median time; only for outcome `ok`.
+    /// Samples a second, minibatch / median time; only for outcome `ok`. Absent where `origin` is given and its figure is
+    /// of another kind, such as tokens a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_per_sec: Option<f64>,
     /// The model's floating-point operations / median time; only for outcome `ok`. With Winograd more than the device
@@ -187,6 +190,9 @@ pub struct Record {
     /// Remarks a reader should know, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Where the figure comes from that this program did not measure; absent for one that it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Box<Origin>>,
     /// Fields written by a later version, kept as they are.
     #[serde(flatten)]
     pub extra: Map<String, Value>,

@@ -94,6 +94,7 @@ impl RunSpec {
             kernels: Vec::new(),
             libraries: std::collections::BTreeMap::new(),
             notes: Vec::new(),
+            origin: None,
             extra: serde_json::Map::new(),
         }
     }

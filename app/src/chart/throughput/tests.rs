@@ -53,6 +53,7 @@ pub(crate) fn ok(model: &str, minibatch: usize, median_ms: f64) -> Record {
         kernels: Vec::new(),
         libraries: Default::default(),
         notes: Vec::new(),
+        origin: None,
         extra: Default::default(),
     }
 }

@@ -82,13 +82,13 @@ fn sound() -> Value {
 /// Numbers that can't be: JSON knows no NaN and no infinity, but negative times and rates, a zero that would become an
 /// infinite rate, and a device that is not listed.
 pub(super) fn check(record: &Record, n_devices: usize) -> Result<(), String> {
-    if record.minibatch == 0 {
+    if record.minibatch == 0 && record.origin.is_none() {
         return Err("minibatch is 0, expected at least 1".to_owned());
     }
     if let Some(index) = record.device.filter(|&index| index >= n_devices) {
         return Err(format!("device is {index}, the file lists {n_devices}"));
     }
-    if record.status == Status::Ok && record.throughput_per_sec.is_none() {
+    if record.status == Status::Ok && record.throughput_per_sec.is_none() && record.origin.is_none() {
         return Err("status is \"ok\" without a throughput_per_sec".to_owned());
     }
     let timing = record.timing.iter();
@@ -98,6 +98,10 @@ pub(super) fn check(record: &Record, n_devices: usize) -> Result<(), String> {
         ("achieved_flop_per_sec", record.achieved_flop_per_sec),
         ("timing.host_median_ms", record.timing.as_ref().and_then(|t| t.host_median_ms)),
     ];
+    let figure = record.origin.as_ref().map(|origin| origin.figure.value);
+    if let Some(value) = figure.filter(|value| !value.is_finite()) {
+        return Err(format!("origin.figure.value is {value}, expected a finite number"));
+    }
     for (name, value) in positive.chain(rates.iter().filter_map(|&(name, value)| Some((name, value?)))) {
         if !(value > 0.0 && value.is_finite()) {
             return Err(format!("{name} is {value}, expected a number above 0"));

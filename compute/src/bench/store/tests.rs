@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::*;
+use crate::bench::origin::{Figure, Origin, OriginKind};
 use crate::bench::record::{Clock, Memory, Telemetry, Timing, Verification};
 use crate::plan::Pass;
 use crate::shape::Precision;
@@ -56,8 +57,37 @@ fn record(minibatch: usize) -> Record {
         kernels: vec!["conv2d_forward 128x128".to_owned()],
         libraries: [("wgpu".to_owned(), "30".to_owned())].into(),
         notes: Vec::new(),
+        origin: None,
         extra: Map::new(),
     }
+}
+
+/// A record of a publication that states neither minibatch nor samples a second.
+fn published() -> Record {
+    let figure = Figure {
+        model: "GNMT".to_owned(),
+        phase: "train_step".to_owned(),
+        precision: "fp16".to_owned(),
+        metric: "tokens_per_s".to_owned(),
+        value: 86080.0,
+        input: None,
+        n_devices: Some(2),
+    };
+    let origin = Origin {
+        kind: OriginKind::Published,
+        source: "lambda_dlbench".to_owned(),
+        title: None,
+        authors: None,
+        date: None,
+        url: Some("https://example.org".to_owned()),
+        licence: None,
+        obtained: None,
+        sha256: None,
+        figure,
+        doubt: None,
+        extra: Map::new(),
+    };
+    Record { minibatch: 0, timing: None, throughput_per_sec: None, origin: Some(Box::new(origin)), ..record(1) }
 }
 
 fn device(name: &str) -> Device {
@@ -473,4 +503,19 @@ proptest! {
         // An error or notes are both fine.
         let _ = parse(&path, &bytes);
     }
+}
+
+#[test]
+fn a_published_figure_needs_neither_minibatch_nor_throughput() {
+    let (record, nonsense) = (published(), |value| {
+        let mut record = published();
+        record.origin.as_mut().unwrap().figure.value = value;
+        record
+    });
+    let text = text(&file(vec![record.clone()])).unwrap();
+    let loaded = parse(Path::new("f"), text.as_bytes()).unwrap();
+    assert_eq!((loaded.file.records, loaded.n_left_out), (vec![record.clone()], 0));
+    assert!(fault::check(&nonsense(f64::NAN), 0).unwrap_err().contains("origin.figure.value"));
+    // Without its origin the same record is a fault.
+    assert!(fault::check(&Record { origin: None, ..record }, 0).unwrap_err().contains("minibatch is 0"));
 }
