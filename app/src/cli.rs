@@ -88,6 +88,10 @@ pub fn main() -> ExitCode {
         arguments.remove(0);
     }
     if let Some(files) = window_files(&arguments) {
+        #[cfg(windows)]
+        if crate::gui::start_without_console() {
+            return ExitCode::SUCCESS;
+        }
         return exit_code(crate::gui::run(files, began, timing).map(|()| Outcome::Done));
     }
     // Clap prints its own messages and leaves with 2 for wrong arguments.

@@ -24,6 +24,7 @@ mod device_panel;
 mod efficiency_panel;
 mod export;
 mod library_panel;
+mod mark;
 mod memory_panel;
 mod notices;
 mod overlay;
@@ -38,7 +39,7 @@ mod theme;
 mod toolbar;
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use compute::bench::supervisor::WorkerCommand;
@@ -49,12 +50,13 @@ use background::Background;
 use drawing::DrawingFaults;
 use message::Message;
 use preferences::Preferences;
-use state::{Export, Look, Notice, NoticeKind, State, Tab};
+use state::{Export, Look, Notice, NoticeKind, Panels, State, Tab};
 
 pub use text::Language;
 
 /// Opens the window with `files` in its library and returns when it is closed; at once where another window takes the
-/// files. With `timing` the time from `began` to the first frame is said on standard error.
+/// files. With `timing` the time from `began` to the first frame is said on standard error,
+/// and in the end the longest that its thread was busy with a frame after it.
 ///
 /// # Errors
 /// When the window can't be opened or could not go on, in words for the user; of the first a dialog has said it where
@@ -84,9 +86,27 @@ pub fn run(files: Vec<PathBuf>, began: Instant, timing: bool) -> anyhow::Result<
         }
         let mut window = Window::new(&context.egui_ctx, background, kept, files).drawn_by(drawing);
         window.timing = timing.then_some(began);
+        window.longest_frame = timing.then_some(Duration::ZERO);
         Ok(Box::new(window))
     });
     start::open(&faults, size, app)
+}
+
+/// Starts the window again in a process without a console, where this one has not been started so: whoever double-clicks
+/// the program wants none. Whether that went well; then this process has nothing left to do.
+#[cfg(windows)]
+pub fn start_without_console() -> bool {
+    use std::os::windows::process::CommandExt as _;
+    /// `DETACHED_PROCESS` of winbase.h.
+    const DETACHED: u32 = 0x0000_0008;
+    /// Tells the second start that it is the second.
+    const MARK: &str = "BATCHMARK_DETACHED";
+    if std::env::var_os(MARK).is_some() {
+        return false;
+    }
+    let Ok(program) = std::env::current_exe() else { return false };
+    let mut again = std::process::Command::new(program);
+    again.args(std::env::args_os().skip(1)).env(MARK, "1").creation_flags(DETACHED).spawn().is_ok()
 }
 
 /// A file or folder of the user's own; absent when this system names no such place.
@@ -105,6 +125,9 @@ pub struct Window {
     began: Instant,
     /// Since when the first frame is waited for, where that is to be told.
     timing: Option<Instant>,
+    /// The longest that the window's thread was busy with a frame after the first, where that is to be told.
+    longest_frame: Option<Duration>,
+    frame_began: Instant,
     /// What was shown in the last frame and can be exported as a picture.
     picture: Option<egui::Rect>,
     /// Where the next frame's picture goes as vectors.
@@ -114,6 +137,8 @@ pub struct Window {
     kept: Preferences,
     has_looked_for_font: bool,
     has_drawn: bool,
+    /// Widths of the panels in the last frame.
+    panels: Panels,
 }
 
 impl Window {
@@ -156,11 +181,14 @@ impl Window {
             is_drawing_error_told: false,
             began: Instant::now(),
             timing: None,
+            longest_frame: None,
+            frame_began: Instant::now(),
             picture: None,
             svg_path: None,
             applied: Look::default(),
             has_looked_for_font: false,
             has_drawn: false,
+            panels: Panels::default(),
         }
     }
 
@@ -302,6 +330,7 @@ impl Window {
 
 impl eframe::App for Window {
     fn logic(&mut self, context: &egui::Context, _frame: &mut eframe::Frame) {
+        self.frame_began = Instant::now();
         self.state.now = self.began.elapsed();
         if self.has_drawn
             && let Some(began) = self.timing.take()
@@ -320,6 +349,10 @@ impl eframe::App for Window {
         let size = context.input(|input| input.viewport().inner_rect).map(|rect| <[f32; 2]>::from(rect.size() * zoom));
         if size.is_some() && size != self.state.size {
             self.state.size = size;
+            has_news = true;
+        }
+        if self.panels != self.state.panels && self.has_drawn {
+            self.state.panels = self.panels;
             has_news = true;
         }
         let (dropped, wants_to_close) = context.input(|input| {
@@ -351,7 +384,8 @@ impl eframe::App for Window {
         let (state, actions) = (&self.state, &mut self.actions);
         toolbar::ui(ui, state, actions);
         run_panel::ui(ui, state, actions);
-        egui::Panel::left("library").default_size(264.0).min_size(220.0).max_size(420.0).show(ui, |ui| {
+        let width = state.panels.library.unwrap_or(264.0);
+        let library = egui::Panel::left("library").default_size(width).min_size(220.0).max_size(420.0).show(ui, |ui| {
             egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
                 // The scroll bar lies in this strip, not on the buttons.
                 ui.set_max_width(ui.available_width() - 2.0 * theme::GRID);
@@ -359,11 +393,16 @@ impl eframe::App for Window {
                 library_panel::ui(ui, state, actions);
             });
         });
-        details_panel::ui(ui, state, actions);
+        let details = details_panel::ui(ui, state, actions);
+        self.panels =
+            Panels { library: Some(library.response.rect.width()), details: details.or(state.panels.details) };
         egui::CentralPanel::default().show(ui, |ui| self.page_ui(ui));
         overlay::ui(ui, &self.state, &mut self.actions);
         self.write_svg(ui.ctx(), ui.visuals().panel_fill);
         self.state.path.wants_focus = false;
+        if let Some(longest) = self.longest_frame.as_mut().filter(|_| self.has_drawn) {
+            *longest = self.frame_began.elapsed().max(*longest);
+        }
         self.has_drawn = true;
         if self.timing.is_some() {
             ui.ctx().request_repaint();
@@ -377,6 +416,9 @@ impl eframe::App for Window {
     fn on_exit(&mut self) {
         if let Some(background) = self.background.take() {
             background.close();
+        }
+        if let Some(longest) = self.longest_frame {
+            eprintln!("longest frame {} ms", longest.as_millis());
         }
     }
 }

@@ -89,9 +89,18 @@ impl Curve {
 
 /// The curves of whatever is not hidden, for the model, pass and precision of the settings.
 pub fn efficiency(sources: &[Source<'_>], hidden: &HashSet<Series>, settings: &Settings) -> Efficiency {
+    let precision_of = |source: &Source<'_>, key: &Key| source.index.series[key.series].precision;
+    // A precision that nobody has filters nothing, as on the page of throughput.
+    let precision = settings.precision.filter(|asked| {
+        sources.iter().any(|source| {
+            let is_hidden = source.index.hidden(hidden);
+            let mut shown = source.index.keys.iter().filter(|key| key.pass == settings.pass && !is_hidden[key.series]);
+            shown.any(|key| precision_of(source, key) == *asked)
+        })
+    });
     let is_asked = |source: &Source<'_>, key: &Key, is_hidden: &[bool]| {
-        let precision = source.index.series[key.series].precision;
-        key.pass == settings.pass && settings.precision.is_none_or(|asked| asked == precision) && !is_hidden[key.series]
+        let is_of_precision = precision.is_none_or(|asked| asked == precision_of(source, key));
+        key.pass == settings.pass && is_of_precision && !is_hidden[key.series]
     };
     // Models that some series has at two minibatches; only the curves of one of them are made.
     let mut models: BTreeSet<ModelOrder<'_>> = BTreeSet::new();
@@ -227,5 +236,12 @@ mod tests {
     fn memory_that_ends_below_a_measured_minibatch_is_no_edge() {
         let records = vec![bad("alexnet", 8, Status::OutOfMemory), ok("alexnet", 16, 10.0), ok("alexnet", 32, 19.0)];
         assert_eq!(of(records, &Settings::default()).curves[0].edge, None);
+    }
+
+    #[test]
+    fn a_precision_that_nobody_has_hides_nothing() {
+        let records = vec![ok("alexnet", 16, 10.0), ok("alexnet", 32, 19.0)];
+        let asked = Settings { precision: Some(compute::shape::Precision::Bf16), ..Settings::default() };
+        assert_eq!(of(records.clone(), &asked), of(records, &Settings::default()));
     }
 }

@@ -73,6 +73,13 @@ pub enum Action {
         /// Its name.
         name: String,
     },
+    /// Labels a file; an empty label gives it its own name back.
+    Label {
+        /// The file.
+        file: SourceId,
+        /// Its label.
+        label: String,
+    },
     /// Gives a series another color.
     Recolor {
         /// The series.
@@ -225,6 +232,7 @@ impl State {
                 self.is_chart_stale = true;
             }
             Action::Rename { series, name } => self.library.rename(&series, &name),
+            Action::Label { file, label } => self.library.label(file, &label),
             Action::Recolor { series, color } => self.library.recolor(&series, color),
             Action::Turn(tab) => {
                 self.tab = tab;

@@ -94,15 +94,19 @@ impl Background {
                 self.watch.add(&paths);
                 self.load(paths);
             }
-            Effect::PickFiles => self.spawn("open dialog", |outbox| {
-                ask(outbox, || json_dialog().pick_files(), Message::PickedFiles, || Message::NoOpenDialog);
-            }),
+            Effect::PickFiles => {
+                // Made here: another thread does not speak the window's language.
+                let dialog = json_dialog();
+                self.spawn("open dialog", move |outbox| {
+                    ask(outbox, || dialog.pick_files(), Message::PickedFiles, || Message::NoOpenDialog);
+                });
+            }
             Effect::PickSavePath => {
-                let store = Arc::clone(&self.store);
+                let (store, dialog) = (Arc::clone(&self.store), json_dialog());
                 self.spawn("save dialog", move |outbox| {
                     let proposal = runner::lock(&store).proposed_path();
                     let name = proposal.file_name().unwrap_or(proposal.as_os_str()).to_string_lossy().into_owned();
-                    let dialog = json_dialog().set_file_name(name);
+                    let dialog = dialog.set_file_name(name);
                     let none = || Message::NoSaveDialog(proposal);
                     ask(outbox, || dialog.save_file(), Message::PickedSavePath, none);
                 });

@@ -6,7 +6,7 @@ use eframe::egui;
 
 use super::action::Action;
 use super::state::State;
-use super::{chart_view, text, theme};
+use super::{chart_view, mark, text, theme};
 use crate::chart::series::Series;
 use crate::chart::settings::{Settings, Sort};
 
@@ -196,7 +196,7 @@ pub(super) fn legend_ui(ui: &mut egui::Ui, state: &State, series: &[Series]) {
                 egui::pos2(rect.left() + 1.5 * theme::GRID, rect.center().y),
                 egui::Vec2::splat(3.0 * theme::GRID),
             );
-            chart_view::paint_of(ui, state, series).bar(ui, chip);
+            mark::paint_of(ui, state, series).bar(ui, chip);
             ui.painter().galley(egui::pos2(rect.left() + 4.0 * theme::GRID, rect.top()), galley, color);
         }
         if series.len() > MOST_NAMED {

@@ -7,14 +7,16 @@ use eframe::egui;
 use super::action::Action;
 use super::state::State;
 use super::text::{self, detail};
-use super::{chart_view, samples_view, theme};
+use super::{mark, samples_view, theme};
 use crate::chart::number::{bytes, full, rate, three_digits};
 use crate::chart::series::{Series, Source};
 use crate::chart::settings::Unit;
 
-pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
-    let Some((source, record, device)) = state.selected.and_then(|record| state.library.record(record)) else { return };
-    egui::Panel::right("details").default_size(272.0).min_size(220.0).max_size(420.0).show(ui, |ui| {
+/// Draws the panel where a record is selected, and returns its width.
+pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) -> Option<f32> {
+    let (source, record, device) = state.selected.and_then(|record| state.library.record(record))?;
+    let width = state.panels.details.unwrap_or(272.0);
+    let panel = egui::Panel::right("details").default_size(width).min_size(220.0).max_size(420.0).show(ui, |ui| {
         ui.add_space(theme::GRID);
         ui.horizontal(|ui| {
             ui.strong(text::details());
@@ -53,6 +55,7 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
             }
         });
     });
+    Some(panel.response.rect.width())
 }
 
 /// Labels and their values.
@@ -72,7 +75,7 @@ fn grid_ui(ui: &mut egui::Ui, id: &str, lines: Vec<(&'static str, String)>) {
 fn samples_ui(ui: &mut egui::Ui, state: &State, source: &Source<'_>, record: &Record) {
     let Some(timing) = record.timing.as_ref().filter(|timing| timing.samples_ms.len() > 2) else { return };
     let series = Series::of(source.id, source.file, record);
-    let color = chart_view::paint_of(ui, state, &series).color;
+    let color = mark::paint_of(ui, state, &series).color;
     ui.add_space(2.0 * theme::GRID);
     ui.label(egui::RichText::new(text::histogram()).small().weak());
     samples_view::histogram_ui(ui, &timing.samples_ms, color);

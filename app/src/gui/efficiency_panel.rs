@@ -5,13 +5,14 @@ use eframe::egui::{Align2, Pos2, Rect, Sense, Shape, Stroke, TextStyle, pos2, ve
 
 use super::action::Action;
 use super::chart_panel::{choice_ui, combo_ui, legend_ui, pass_ui, precision_ui, series_name};
-use super::chart_view::{Paint, paint_of, three_digits_or_zero};
+use super::chart_view::three_digits_or_zero;
+use super::mark::{Paint, mark_ui, paint_of};
 use super::state::State;
 use super::{text, theme};
 use crate::chart::efficiency::{Curve, Point};
 use crate::chart::number::three_digits;
 use crate::chart::scale::Scale;
-use crate::chart::series::{RecordRef, Series};
+use crate::chart::series::Series;
 
 /// Width kept for the values of an axis.
 const AXIS_WIDTH: f32 = 14.0 * theme::GRID;
@@ -234,28 +235,6 @@ fn point_ui(
         point.minibatch,
         text::throughput(point.per_sec)
     ));
-}
-
-/// A place that selects a record.
-fn mark_ui(
-    ui: &egui::Ui,
-    state: &State,
-    area: Rect,
-    record: RecordRef,
-    label: &str,
-    actions: &mut Vec<Action>,
-) -> egui::Response {
-    let is_selected = state.selected == Some(record);
-    let response = ui.interact(area, ui.scope_id().with(label), Sense::click());
-    response.widget_info(|| egui::WidgetInfo::selected(egui::Role::Button, true, is_selected, label));
-    if is_selected || response.hovered() || response.has_focus() {
-        let fill = ui.visuals().selection.bg_fill.gamma_multiply(0.4);
-        ui.painter().rect_filled(area, 2.0, fill);
-    }
-    if response.clicked() {
-        actions.push(Action::Select((!is_selected).then_some(record)));
-    }
-    response
 }
 
 /// A series read out: which minibatch is enough, where it bends, where memory ends.

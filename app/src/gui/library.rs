@@ -39,7 +39,7 @@ pub struct Entry {
     pub id: SourceId,
     /// Where it lies.
     pub path: PathBuf,
-    /// What it is called.
+    /// What it is called: as the user labeled it, else its file's name.
     pub name: String,
     /// What came of reading it.
     pub content: Content,
@@ -82,7 +82,7 @@ impl Library {
                 entry.content = Content::Loading;
                 continue;
             }
-            let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+            let name = file_name(path);
             let id = SourceId(self.next_id);
             self.next_id += 1;
             let series = Vec::new();
@@ -111,6 +111,16 @@ impl Library {
         entry.series = entry.index.sorted_series();
         let series = entry.series.clone();
         self.assign_colors(&series);
+    }
+
+    /// Labels a file; an empty label gives it its own name back.
+    pub fn label(&mut self, id: SourceId, label: &str) {
+        if let Some(entry) = self.files.iter_mut().find(|entry| entry.id == id) {
+            entry.name = match label.trim() {
+                "" => file_name(&entry.path),
+                label => label.to_owned(),
+            };
+        }
     }
 
     /// Takes a file out; its colors are free again.
@@ -213,7 +223,17 @@ impl Library {
     }
 }
 
+/// The last part of a path, as it can be shown.
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
 impl Entry {
+    /// What the user called it; absent where it goes by its file's name.
+    pub fn label(&self) -> Option<&str> {
+        Some(self.name.as_str()).filter(|name| *name != file_name(&self.path))
+    }
+
     /// Its records, once they are read.
     pub fn source(&self) -> Option<Source<'_>> {
         match &self.content {

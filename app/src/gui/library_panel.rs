@@ -7,7 +7,7 @@ use eframe::egui;
 use super::action::Action;
 use super::library::{Content, Entry};
 use super::state::State;
-use super::{chart_view, text, theme};
+use super::{mark, text, theme};
 use crate::chart::series::Series;
 
 /// Files up to which those outside the visible part are drawn too, so that keyboard and screen reader reach them.
@@ -85,8 +85,16 @@ fn file_ui(ui: &mut egui::Ui, entry: &Entry, actions: &mut Vec<Action>) {
                 actions.push(Action::RemoveFile(entry.id));
             }
             ui.with_layout(egui::Layout::left_to_right(egui::Align::Center), |ui| {
-                let label = egui::Label::new(&entry.name).truncate();
-                ui.add(label).on_hover_text(entry.path.display().to_string());
+                let name = ui.add(egui::Button::new(&entry.name).frame(false).truncate());
+                let name = name.on_hover_text(format!("{}\n{}", entry.path.display(), text::label_file()));
+                egui::Popup::menu(&name).close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside).show(|ui| {
+                    let title = ui.label(egui::RichText::new(text::file_label()).small().weak());
+                    let mut label = entry.label().unwrap_or_default().to_owned();
+                    let field = egui::TextEdit::singleline(&mut label).hint_text(&entry.name).desired_width(220.0);
+                    if ui.add(field).labelled_by(title.id).changed() {
+                        actions.push(Action::Label { file: entry.id, label });
+                    }
+                });
             });
         });
     });
@@ -152,7 +160,7 @@ fn edit_ui(ui: &mut egui::Ui, state: &State, series: &Series, actions: &mut Vec<
 fn chip_ui(ui: &mut egui::Ui, state: &State, series: &Series, is_shown: bool, name: &str) -> egui::Response {
     let (rect, response) = ui.allocate_exact_size(egui::Vec2::splat(3.0 * theme::GRID), egui::Sense::click());
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, true, text::edit(name)));
-    let paint = chart_view::paint_of(ui, state, series);
+    let paint = mark::paint_of(ui, state, series);
     if is_shown {
         paint.bar(ui, rect);
     } else {

@@ -86,6 +86,12 @@ fn shape_svg(out: &mut String, shape: &Shape, clip: Rect, area: Rect) {
             let (inside, line) = (fill(*inside), stroke(Stroke::new(line.width, color)));
             let _ = writeln!(out, "<{element} points=\"{}\" {inside} {line}/>", points.join(" "));
         }
+        Shape::Text(text) if text.angle != 0.0 => {
+            let (x, y) = at(text.pos);
+            let _ = writeln!(out, "<g transform=\"rotate({:.2} {x:.2} {y:.2})\">", text.angle.to_degrees());
+            text_svg(out, text, area);
+            out.push_str("</g>\n");
+        }
         Shape::Text(text) => text_svg(out, text, area),
         // Nothing in a chart is painted with these.
         _ => {}

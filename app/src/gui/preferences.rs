@@ -11,7 +11,7 @@ use compute::shape::Precision;
 use serde::{Deserialize, Serialize};
 
 use super::library::{Entry, Library};
-use super::state::{Look, MemoryChoice, State, Tab};
+use super::state::{Look, MemoryChoice, Panels, State, Tab};
 use crate::chart::series::Series;
 use crate::chart::settings::{Settings, Sort, Unit};
 use crate::chart::table;
@@ -27,6 +27,8 @@ pub struct Preferences {
     /// Of the window's inside, in logical pixels; absent while it is not known.
     #[serde(default)]
     size: Option<[f32; 2]>,
+    #[serde(default)]
+    panels: Panels,
     tab: Tab,
     pass: Pass,
     precision: Option<Precision>,
@@ -46,6 +48,9 @@ pub struct Preferences {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct File {
     path: PathBuf,
+    /// What the user called it; absent where it goes by its file's name.
+    #[serde(default)]
+    label: Option<String>,
     series: Vec<Kept>,
 }
 
@@ -70,6 +75,7 @@ impl Preferences {
             version: VERSION,
             look: state.look,
             size: state.size,
+            panels: state.panels,
             tab: state.tab,
             pass,
             precision,
@@ -91,6 +97,7 @@ impl Preferences {
     pub fn restore(self, state: &mut State) -> Vec<PathBuf> {
         state.look = Look { zoom: self.look.zoom.clamp(1.0, 2.0), ..self.look };
         state.size = self.size;
+        state.panels = self.panels;
         state.tab = self.tab;
         let Self { pass, precision, minibatch, unit, is_logarithmic, sort, model, .. } = self;
         state.settings = Settings { pass, precision, minibatch, unit, is_logarithmic, sort, model, baseline: None };
@@ -101,6 +108,9 @@ impl Preferences {
         state.library.begin_loading(&paths);
         for file in self.files {
             let id = state.library.files.iter().find(|entry| entry.path == file.path).map(|entry| entry.id);
+            if let (Some(id), Some(label)) = (id, &file.label) {
+                state.library.label(id, label);
+            }
             for (kept, id) in file.series.into_iter().filter_map(|kept| Some((kept, id?))) {
                 let Kept { device, device_id, engine, precision, .. } = kept;
                 let series = Series { source: id, device, device_id, engine, precision };
@@ -172,7 +182,11 @@ impl File {
             is_hidden: library.hidden.contains(series),
             is_baseline: state.settings.baseline.as_ref() == Some(series),
         };
-        Self { path: entry.path.clone(), series: entry.series.iter().map(kept).collect() }
+        Self {
+            path: entry.path.clone(),
+            label: entry.label().map(str::to_owned),
+            series: entry.series.iter().map(kept).collect(),
+        }
     }
 }
 

@@ -39,6 +39,8 @@ pub struct State {
     pub look: Look,
     /// Size of the window's inside in logical pixels; absent while it is not known.
     pub size: Option<[f32; 2]>,
+    /// Widths of the panels beside the page.
+    pub panels: Panels,
     /// The page in the middle.
     pub tab: Tab,
     /// Which records are shown, and how.
@@ -75,6 +77,15 @@ pub struct State {
     pub(super) is_chart_stale: bool,
     pub(super) is_page_stale: bool,
     pub(super) is_closing: bool,
+}
+
+/// Widths of the panels beside the page, in logical pixels; absent while they have not been shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Panels {
+    /// That of the library.
+    pub library: Option<f32>,
+    /// That of a record's details.
+    pub details: Option<f32>,
 }
 
 /// A page in the middle of the window.

@@ -86,6 +86,8 @@ super::texts! {
     no_open_dialog: "This system offers no file dialog. Type or paste a path into the field under Files, or drop files onto the window.", "本系统没有文件对话框。请在“文件”下的输入框中填写路径，或把文件拖到窗口中。";
     no_records: "holds no results", "不含结果";
     drop_files: "Drop to add to the library", "松开即可加入结果库";
+    label_file: "Click to give it a label.", "点击可设置标签。";
+    file_label: "Label", "标签";
     series_name: "Name in charts", "图表中的名称";
     series_color: "Color", "颜色";
     use_as_baseline: "Compare all with this", "以此为基准比较";

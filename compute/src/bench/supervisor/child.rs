@@ -43,7 +43,15 @@ pub(super) enum Heard {
 impl Child {
     /// Starts a worker; what is wrong, in words, when that fails.
     pub(super) fn start(worker: &WorkerCommand) -> Result<Self, String> {
-        let mut process = Command::new(&worker.program)
+        let mut command = Command::new(&worker.program);
+        #[cfg(windows)]
+        {
+            use std::os::windows::process::CommandExt as _;
+            /// `CREATE_NO_WINDOW` of winbase.h: a program of the console would open one.
+            const NO_WINDOW: u32 = 0x0800_0000;
+            command.creation_flags(NO_WINDOW);
+        }
+        let mut process = command
             .args(&worker.arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
