@@ -72,6 +72,7 @@ fn dependencies_run_one_way() {
     };
     check("compute/src/shape.rs", &all);
     check("compute/src/ops.rs", &all);
+    check("compute/src/catalog.rs", &all);
     check("compute/src/graph.rs", &all[1..]);
     check("compute/src/models.rs", &all[2..]);
     check("compute/src/plan.rs", &["crate::models", "crate::engine", "crate::bench"]);
