@@ -3,7 +3,8 @@
 //! Reading order: [`shape`] and [`ops`] say what a tensor and an operation are, [`graph`] chains operations into a
 //! network, [`models`] holds the eight networks of the suite, [`plan`] turns a graph into a flat list of fused,
 //! device-independent steps, [`engine`] runs a plan on a device, and [`mod@bench`] measures a run in a child process and
-//! stores its record. Beside them, [`catalog`] says what is known of GPUs.
+//! stores its record. Beside them, [`catalog`] says what is known of GPUs, and [`published`] holds what other benchmarks
+//! measured on them.
 //!
 //! This crate knows no window and no argument parser, and prints nothing: what it has to say is a value.
 
@@ -14,5 +15,6 @@ pub mod graph;
 pub mod models;
 pub mod ops;
 pub mod plan;
+pub mod published;
 pub mod random;
 pub mod shape;

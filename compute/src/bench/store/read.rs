@@ -144,6 +144,8 @@ pub(super) fn typed(raw: &Map<String, Value>) -> Loaded {
             notes.push("edited since it was measured: its devices or records do not agree with its digest".to_owned());
         }
         Some(_) => {}
+        // Nothing in it says that this program measured it, which is what a digest speaks for.
+        None if holds_only_others_figures(raw) => {}
         None => {
             // Saved again, these records must not get a digest that says nobody touched them.
             edited |= !list(raw, "records").is_empty();
@@ -190,6 +192,12 @@ pub(super) fn typed(raw: &Map<String, Value>) -> Loaded {
         file.extra.shift_remove(known);
     }
     Loaded { file, notes, n_left_out }
+}
+
+/// Whether there are records and all of them name a publication or another program as their source.
+fn holds_only_others_figures(raw: &Map<String, Value>) -> bool {
+    let records = list(raw, "records");
+    !records.is_empty() && records.iter().all(|record| record.get("origin").is_some_and(Value::is_object))
 }
 
 fn list<'a>(raw: &'a Map<String, Value>, key: &str) -> &'a [Value] {

@@ -275,6 +275,19 @@ fn an_edit_can_not_be_washed_off() {
     assert!(load(&elsewhere).unwrap().file.edited, "records without a digest got one in another place");
 }
 
+/// A digest speaks for what was measured here. Figures of others, as a script wrote them, need none.
+#[test]
+fn figures_of_others_need_no_digest() {
+    let check = |records: Vec<Record>, is_edited: bool| {
+        let written = serde_json::to_vec(&ResultFile { digest: None, ..file(records) }).unwrap();
+        let loaded = parse(Path::new("others.json"), &written).unwrap();
+        assert_eq!((loaded.file.edited, loaded.notes.len()), (is_edited, usize::from(is_edited)), "{:?}", loaded.notes);
+    };
+    check(vec![published(), published()], false);
+    check(vec![published(), record(1)], true);
+    check(vec![record(1)], true);
+}
+
 /// R15: a program that is killed after four of five runs leaves a whole file with four records.
 #[test]
 fn the_file_is_whole_after_every_record() {
