@@ -14,6 +14,7 @@ pub mod library;
 pub mod message;
 pub mod preferences;
 pub mod progress;
+pub mod published;
 pub mod state;
 
 mod chart_panel;
@@ -164,7 +165,7 @@ impl Window {
         let mut window = Self::with_state(context, state);
         window.background = Some(background);
         window.actions = vec![Action::FindDevices, Action::AddFiles(files)];
-        window.perform(context, vec![Effect::Load(known)]);
+        window.perform(context, vec![Effect::Load(known), Effect::UnpackPublished]);
         window
     }
 

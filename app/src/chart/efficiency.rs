@@ -100,7 +100,7 @@ pub fn efficiency(sources: &[Source<'_>], hidden: &HashSet<Series>, settings: &S
     });
     let is_asked = |source: &Source<'_>, key: &Key, is_hidden: &[bool]| {
         let is_of_precision = precision.is_none_or(|asked| asked == precision_of(source, key));
-        key.pass == settings.pass && is_of_precision && !is_hidden[key.series]
+        key.is_charted && key.pass == settings.pass && is_of_precision && !is_hidden[key.series]
     };
     // Models that some series has at two minibatches; only the curves of one of them are made.
     let mut models: BTreeSet<ModelOrder<'_>> = BTreeSet::new();
@@ -153,7 +153,8 @@ pub fn efficiency(sources: &[Source<'_>], hidden: &HashSet<Series>, settings: &S
 /// A curve of records by ascending minibatch; absent when there are not two minibatches to compare.
 fn curve(series: &Series, records: &[(usize, RecordRef, &Record)]) -> Option<Curve> {
     let mut points: Vec<Point> = Vec::new();
-    for &(minibatch, record, content) in records.iter().filter(|(_, _, record)| record.status == Status::Ok) {
+    let is_sound = |record: &Record| record.status == Status::Ok && record.doubt().is_none();
+    for &(minibatch, record, content) in records.iter().filter(|(_, _, record)| is_sound(record)) {
         let Some(per_sec) = content.throughput_per_sec.filter(|value| value.is_finite() && *value > 0.0) else {
             continue;
         };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use compute::bench::record::{Record, ResultFile};
+use compute::bench::record::{Record, ResultFile, Status};
 use compute::engine::Device;
 use compute::plan::Pass;
 use compute::shape::Precision;
@@ -86,6 +86,9 @@ pub struct Key {
     pub pass: Pass,
     /// Its minibatch.
     pub minibatch: usize,
+    /// Whether charts have a place for it: figures in units of their own, or of an unknown minibatch, are in the table
+    /// alone.
+    pub is_charted: bool,
 }
 
 impl Index {
@@ -103,7 +106,13 @@ impl Index {
                 )
             });
             let model = place(&mut index.models, |other| *other == record.model, || record.model.clone());
-            index.keys.push(Key { series, model, pass: record.pass, minibatch: record.minibatch });
+            index.keys.push(Key {
+                series,
+                model,
+                pass: record.pass,
+                minibatch: record.minibatch,
+                is_charted: is_charted(record),
+            });
         }
         index
     }
@@ -117,6 +126,11 @@ impl Index {
     pub fn sorted_series(&self) -> Vec<Series> {
         self.series.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect()
     }
+}
+
+fn is_charted(record: &Record) -> bool {
+    let has_place = record.status != Status::Ok || record.throughput_per_sec.is_some();
+    record.origin.is_none() || (record.minibatch > 0 && has_place)
 }
 
 /// Place of a member in a list, which gets it if it is new.

@@ -61,6 +61,8 @@ pub enum Bar {
         value: f64,
         /// 95% confidence interval in the same unit; absent when the record has none.
         interval: Option<[f64; 2]>,
+        /// Whether something speaks against it: it sets neither axis nor order.
+        is_doubtful: bool,
     },
     /// An outcome without a value.
     Mark {
@@ -92,6 +94,11 @@ impl Bar {
         }
     }
 
+    /// Whether something speaks against its value.
+    pub const fn is_doubtful(&self) -> bool {
+        matches!(self, Self::Value { is_doubtful: true, .. })
+    }
+
     /// The record behind it.
     pub const fn record(&self) -> Option<RecordRef> {
         match self {
@@ -108,7 +115,7 @@ pub fn chart(sources: &[Source<'_>], hidden: &HashSet<Series>, settings: &Settin
     for source in sources {
         let is_hidden = source.index.hidden(hidden);
         for (place, key) in source.index.keys.iter().enumerate() {
-            if key.pass == settings.pass && !is_hidden[key.series] {
+            if key.is_charted && key.pass == settings.pass && !is_hidden[key.series] {
                 visible.push((source, place, *key));
                 precisions.insert(source.index.series[key.series].precision);
             }
@@ -177,7 +184,8 @@ pub fn chart(sources: &[Source<'_>], hidden: &HashSet<Series>, settings: &Settin
 
 /// Puts the groups into another order than the suite's.
 fn sort(groups: &mut [Group], by: Sort) {
-    let longest = |group: &Group| group.bars.iter().filter_map(Bar::value).fold(0.0, f64::max);
+    let sound = |bar: &Bar| if bar.is_doubtful() { None } else { bar.value() };
+    let longest = |group: &Group| group.bars.iter().filter_map(sound).fold(0.0, f64::max);
     match by {
         Sort::Suite => {}
         Sort::Name => groups.sort_by(|a, b| a.model.cmp(&b.model)),
@@ -194,7 +202,9 @@ fn parameters(model: &str) -> Option<u64> {
 }
 
 fn scale(groups: &[Group], is_logarithmic: bool) -> Option<Scale> {
-    let ends = groups.iter().flat_map(|group| &group.bars).filter_map(|bar| match bar {
+    let bars = || groups.iter().flat_map(|group| &group.bars);
+    let are_all_doubtful = bars().filter(|bar| bar.value().is_some()).all(Bar::is_doubtful);
+    let ends = bars().filter(|bar| are_all_doubtful || !bar.is_doubtful()).filter_map(|bar| match bar {
         Bar::Value { value, interval, .. } => Some((*value, interval.map_or(*value, |[_, high]| high.max(*value)))),
         Bar::Mark { .. } | Bar::Absent => None,
     });
@@ -218,7 +228,9 @@ impl Candidate<'_> {
     fn bar(&self, unit: Unit) -> Bar {
         let record = self.reference;
         match self.value(unit) {
-            Some((value, interval)) => Bar::Value { record, value, interval },
+            Some((value, interval)) => {
+                Bar::Value { record, value, interval, is_doubtful: self.record.doubt().is_some() }
+            }
             _ => Bar::Mark { record, status: self.record.status },
         }
     }
@@ -229,13 +241,15 @@ impl Candidate<'_> {
             return if self.record.status == Status::Ok { Bar::Absent } else { self.bar(unit) };
         };
         match self.bar(unit) {
-            Bar::Value { record, value, interval } if unit.is_more_better() => Bar::Value {
+            Bar::Value { record, value, interval, is_doubtful } if unit.is_more_better() => Bar::Value {
                 record,
+                is_doubtful,
                 value: value / reference,
                 interval: interval.map(|bounds| bounds.map(|bound| bound / reference)),
             },
-            Bar::Value { record, value, interval } => Bar::Value {
+            Bar::Value { record, value, interval, is_doubtful } => Bar::Value {
                 record,
+                is_doubtful,
                 value: reference / value,
                 interval: interval.map(|[low, high]| [reference / high, reference / low]),
             },

@@ -12,6 +12,7 @@ use super::custom::Custom;
 use super::devices::Devices;
 use super::preferences::Preferences;
 use super::progress::Progress;
+use super::published::Comparison;
 use super::state::{CloseQuestion, Export, Look, MemoryChoice, NoticeKind, Overlay, Saved, State, Tab};
 use super::{export, text};
 use crate::chart::series::{RecordRef, Series, SourceId};
@@ -66,6 +67,8 @@ pub enum Action {
         /// Whether it is shown.
         is_shown: bool,
     },
+    /// Shows one of the published comparisons.
+    ComparePublished(Comparison),
     /// Names a series; an empty name takes the user's back.
     Rename {
         /// The series.
@@ -137,6 +140,8 @@ pub enum Action {
 /// What takes time or touches the system; done in the background, never while drawing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
+    /// Unpack the published results.
+    UnpackPublished,
     /// Lists devices.
     FindDevices,
     /// Reads files.
@@ -223,14 +228,10 @@ impl State {
                 self.is_chart_stale = true;
             }
             Action::ShowSeries { series, is_shown } => {
-                let hidden = &mut self.library.hidden;
-                if is_shown {
-                    hidden.remove(&series)
-                } else {
-                    hidden.insert(series)
-                };
+                self.library.show(&series, is_shown);
                 self.is_chart_stale = true;
             }
+            Action::ComparePublished(comparison) => self.compare_published(comparison),
             Action::Rename { series, name } => self.library.rename(&series, &name),
             Action::Label { file, label } => self.library.label(file, &label),
             Action::Recolor { series, color } => self.library.recolor(&series, color),

@@ -94,6 +94,9 @@ impl Background {
                 self.watch.add(&paths);
                 self.load(paths);
             }
+            Effect::UnpackPublished => self.spawn("published", move |outbox| {
+                outbox.post(Message::Published(compute::published::sets().map_err(|error| error.to_string())));
+            }),
             Effect::PickFiles => {
                 // Made here: another thread does not speak the window's language.
                 let dialog = json_dialog();

@@ -6,7 +6,7 @@ use eframe::egui;
 
 use super::action::Action;
 use super::state::State;
-use super::{chart_view, mark, text, theme};
+use super::{chart_view, library_panel, mark, text, theme};
 use crate::chart::series::Series;
 use crate::chart::settings::{Settings, Sort};
 
@@ -53,14 +53,23 @@ pub(super) fn empty_ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Actio
             ui.weak(text::empty_or());
         });
         ui.add_space(4.0 * theme::GRID);
-        if let Some(reason) = state.run_refusal() {
-            ui.weak(reason);
-            return;
+        match state.run_refusal() {
+            Some(reason) => {
+                ui.weak(reason);
+            }
+            None => {
+                let devices: Vec<String> =
+                    state.devices.targets().into_iter().map(|target| target.listing.device.name).collect();
+                if ui.add(theme::primary_button(ui, &text::run_quick_on(&devices))).clicked() {
+                    actions.push(Action::RunSuite(Suite::Quick));
+                }
+            }
         }
-        let devices: Vec<String> =
-            state.devices.targets().into_iter().map(|target| target.listing.device.name).collect();
-        if ui.add(theme::primary_button(ui, &text::run_quick_on(&devices))).clicked() {
-            actions.push(Action::RunSuite(Suite::Quick));
+        if !state.library.published.is_empty() {
+            ui.add_space(8.0 * theme::GRID);
+            ui.weak(text::empty_published());
+            ui.add_space(2.0 * theme::GRID);
+            library_panel::comparisons_ui(ui, actions);
         }
     });
 }

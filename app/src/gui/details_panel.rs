@@ -1,5 +1,6 @@
 //! Everything a record says, for the bar that is selected.
 
+use compute::bench::origin::Origin;
 use compute::bench::record::Record;
 use compute::engine::Device;
 use eframe::egui;
@@ -44,6 +45,14 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) ->
             for note in &record.notes {
                 ui.add_space(theme::GRID);
                 ui.label(egui::RichText::new(note).small().color(ui.visuals().warn_fg_color));
+            }
+            if let Some(origin) = &record.origin {
+                if let Some(doubt) = &origin.doubt {
+                    ui.add_space(theme::GRID);
+                    ui.label(egui::RichText::new(text::doubtful(doubt)).color(ui.visuals().error_fg_color));
+                }
+                ui.add_space(2.0 * theme::GRID);
+                grid_ui(ui, "origin", origin_lines(origin));
             }
             ui.add_space(2.0 * theme::GRID);
             grid_ui(ui, "around", around(&source, record, device));
@@ -138,7 +147,7 @@ fn measured(record: &Record) -> Vec<(&'static str, String)> {
         (detail::model(), record.model.clone()),
         (detail::pass(), text::pass(record.pass).to_owned()),
         (detail::precision(), record.precision.to_string()),
-        (detail::minibatch(), record.minibatch.to_string()),
+        (detail::minibatch(), if record.minibatch > 0 { record.minibatch.to_string() } else { "–".to_owned() }),
         (detail::outcome(), text::status(record.status).to_owned()),
     ];
     let mut add = |label, value: Option<String>| lines.extend(value.map(|value| (label, value)));
@@ -187,7 +196,26 @@ fn around(source: &Source<'_>, record: &Record, device: Option<&Device>) -> Vec<
         add(detail::library(), Some(format!("{library} {version}")));
     }
     add(detail::from(), Some(source.name.to_owned()));
-    add(detail::started(), Some(record.started.clone()));
-    add(detail::definition(), Some(record.definition.clone()));
+    let stated = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+    add(detail::started(), stated(&record.started));
+    add(detail::definition(), stated(&record.definition));
+    lines
+}
+
+/// Where a figure comes from that was not measured here, and what it looked like there.
+fn origin_lines(origin: &Origin) -> Vec<(&'static str, String)> {
+    let figure = &origin.figure;
+    let precision = Some(figure.precision.as_str()).filter(|precision| !precision.is_empty());
+    let words = [Some(figure.model.as_str()), Some(figure.phase.as_str()), precision, figure.input.as_deref()];
+    let what: Vec<&str> = words.into_iter().flatten().collect();
+    let mut lines =
+        vec![(detail::as_published(), format!("{} {}, {}", full(figure.value), figure.metric, what.join(", ")))];
+    let mut add = |label, value: &Option<String>| lines.extend(value.clone().map(|value| (label, value)));
+    add(detail::title(), &origin.title);
+    add(detail::authors(), &origin.authors);
+    add(detail::date(), &origin.date);
+    add(detail::address(), &origin.url);
+    add(detail::licence(), &origin.licence);
+    add(detail::obtained(), &origin.obtained);
     lines
 }

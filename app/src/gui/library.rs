@@ -21,6 +21,8 @@ pub struct Library {
     pub session: ResultFile,
     /// Files in the order they were added.
     pub files: Vec<Entry>,
+    /// Published results; empty until they are unpacked.
+    pub published: Vec<Entry>,
     /// Series that are not shown.
     pub hidden: HashSet<Series>,
     /// Series of this session.
@@ -64,6 +66,7 @@ impl Default for Library {
         Self {
             session: ResultFile::default(),
             files: Vec::new(),
+            published: Vec::new(),
             hidden: HashSet::new(),
             session_series: Vec::new(),
             session_index: Index::default(),
@@ -148,13 +151,32 @@ impl Library {
 
     /// Everything that has records.
     pub fn sources(&self) -> Vec<Source<'_>> {
-        let files = self.files.iter().filter_map(Entry::source);
+        let files = self.entries().filter_map(Entry::source);
         std::iter::once(self.session_source()).chain(files).filter(|source| !source.file.records.is_empty()).collect()
     }
 
-    /// Whether there is anything to be shown.
+    /// Files and published results.
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.files.iter().chain(&self.published)
+    }
+
+    /// Whether there is anything to be shown: results of the user's, or published ones that are not hidden.
     pub fn has_records(&self) -> bool {
-        !self.session.records.is_empty() || self.files.iter().any(|entry| !entry.series.is_empty())
+        let is_published_shown =
+            self.published.iter().flat_map(|entry| &entry.series).any(|series| !self.hidden.contains(series));
+        !self.session.records.is_empty()
+            || self.files.iter().any(|entry| !entry.series.is_empty())
+            || is_published_shown
+    }
+
+    /// Shows or hides a series. A published one gets its color when it is shown first.
+    pub fn show(&mut self, series: &Series, is_shown: bool) {
+        if is_shown {
+            self.hidden.remove(series);
+            self.assign_colors(std::slice::from_ref(series));
+        } else {
+            self.hidden.insert(series.clone());
+        }
     }
 
     /// A source by its number.
@@ -162,7 +184,7 @@ impl Library {
         if id == THIS_MACHINE {
             return Some(self.session_source());
         }
-        self.files.iter().find(|entry| entry.id == id).and_then(Entry::source)
+        self.entries().find(|entry| entry.id == id).and_then(Entry::source)
     }
 
     /// What a series is called without its source: as the user named it, else by device, engine and precision.
@@ -229,9 +251,21 @@ fn file_name(path: &Path) -> String {
 }
 
 impl Entry {
+    /// A published set.
+    pub(super) fn published(id: SourceId, name: String, loaded: Loaded) -> Self {
+        let index = Index::new(id, &loaded.file);
+        let (path, series) = (PathBuf::from(&name), index.sorted_series());
+        Self { id, path, name, content: Content::Loaded(Box::new(loaded)), series, index }
+    }
+
     /// What the user called it; absent where it goes by its file's name.
     pub fn label(&self) -> Option<&str> {
         Some(self.name.as_str()).filter(|name| *name != file_name(&self.path))
+    }
+
+    /// Title of the publication that its first record is from.
+    pub fn title(&self) -> Option<&str> {
+        self.source()?.file.records.first()?.origin.as_ref()?.title.as_deref()
     }
 
     /// Its records, once they are read.

@@ -6,6 +6,7 @@ use eframe::egui;
 
 use super::action::Action;
 use super::library::{Content, Entry};
+use super::published::Comparison;
 use super::state::State;
 use super::{mark, text, theme};
 use crate::chart::series::Series;
@@ -42,6 +43,38 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
         }
     }
     path_ui(ui, state, actions);
+    published_ui(ui, state, actions);
+}
+
+/// Published results: both comparisons, then every set, folded up.
+fn published_ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
+    if state.library.published.is_empty() {
+        return;
+    }
+    ui.add_space(theme::GRID);
+    ui.separator();
+    ui.add_space(theme::GRID);
+    ui.strong(text::published()).on_hover_text(text::published_hint());
+    ui.add_space(theme::GRID);
+    comparisons_ui(ui, actions);
+    for entry in &state.library.published {
+        let title = entry.title().unwrap_or(&entry.name);
+        let folded = egui::CollapsingHeader::new(egui::RichText::new(title).small()).id_salt(&entry.name);
+        folded.show(ui, |ui| series_ui(ui, state, &entry.series, actions));
+    }
+}
+
+/// One button a comparison.
+pub(super) fn comparisons_ui(ui: &mut egui::Ui, actions: &mut Vec<Action>) {
+    for comparison in Comparison::ALL {
+        let (name, hint) = match comparison {
+            Comparison::Gpus2017 => (text::comparison_2017(), text::comparison_2017_hint()),
+            Comparison::Frameworks2019 => (text::comparison_2019(), text::comparison_2019_hint()),
+        };
+        if ui.button(name).on_hover_text(hint).clicked() {
+            actions.push(Action::ComparePublished(comparison));
+        }
+    }
 }
 
 /// Height of a file in a long library, where every line has one height.

@@ -45,7 +45,12 @@ pub(super) struct Paint {
 
 impl Paint {
     pub(super) fn bar(&self, ui: &egui::Ui, rect: Rect) {
-        if !self.is_hatched {
+        self.bar_of(ui, false, rect);
+    }
+
+    /// A bar, hatched where its value is doubtful or estimated too.
+    pub(super) fn bar_of(&self, ui: &egui::Ui, is_unsure: bool, rect: Rect) {
+        if !self.is_hatched && !is_unsure {
             ui.painter().rect_filled(rect, 1.0, self.color);
             return;
         }

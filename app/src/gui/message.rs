@@ -6,6 +6,7 @@ use compute::bench::record::Status;
 use compute::bench::store::Loaded;
 use compute::bench::supervisor::Update;
 use compute::engine::Listing;
+use compute::published::Set;
 
 use super::action::{Action, Effect};
 use super::devices::{Devices, Search};
@@ -25,6 +26,8 @@ pub enum Message {
         /// Its content.
         result: Result<Box<Loaded>, String>,
     },
+    /// The published results were unpacked, or why not.
+    Published(Result<Vec<Set>, String>),
     /// The user picked files to add.
     PickedFiles(Vec<PathBuf>),
     /// The user picked a path to save to.
@@ -79,6 +82,8 @@ impl State {
                 self.library.finish_loading(&path, result);
                 self.is_chart_stale = true;
             }
+            Message::Published(Ok(sets)) => self.take_published(sets),
+            Message::Published(Err(reason)) => self.notify(NoticeKind::Problem, text::no_published(&reason)),
             Message::PickedFiles(paths) => return self.add_files(paths),
             Message::PickedSavePath(path) => return vec![Effect::Save(path)],
             Message::NoOpenDialog => {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::library::{Entry, Library};
 use super::state::{Look, MemoryChoice, Panels, State, Tab};
-use crate::chart::series::Series;
+use crate::chart::series::{Series, SourceId};
 use crate::chart::settings::{Settings, Sort, Unit};
 use crate::chart::table;
 
@@ -41,12 +41,15 @@ pub struct Preferences {
     hidden_columns: Vec<table::Column>,
     order: Option<(table::Column, bool)>,
     files: Vec<File>,
+    /// Published sets of which something is shown, or was named.
+    #[serde(default)]
+    published: Vec<File>,
     recent: Vec<PathBuf>,
 }
 
 /// A file of the library.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct File {
+pub(super) struct File {
     path: PathBuf,
     /// What the user called it; absent where it goes by its file's name.
     #[serde(default)]
@@ -65,6 +68,13 @@ struct Kept {
     color: usize,
     is_hidden: bool,
     is_baseline: bool,
+}
+
+impl Kept {
+    fn series(&self, source: SourceId) -> Series {
+        let Self { device, device_id, engine, precision, .. } = self.clone();
+        Series { source, device, device_id, engine, precision }
+    }
 }
 
 impl Preferences {
@@ -88,6 +98,7 @@ impl Preferences {
             hidden_columns: state.table.hidden_columns.clone(),
             order: state.table.order,
             files: state.library.files.iter().map(|entry| File::of(entry, state)).collect(),
+            published: published(state),
             recent: state.recent.clone(),
         }
     }
@@ -111,19 +122,11 @@ impl Preferences {
             if let (Some(id), Some(label)) = (id, &file.label) {
                 state.library.label(id, label);
             }
-            for (kept, id) in file.series.into_iter().filter_map(|kept| Some((kept, id?))) {
-                let Kept { device, device_id, engine, precision, .. } = kept;
-                let series = Series { source: id, device, device_id, engine, precision };
-                if kept.is_hidden {
-                    state.library.hidden.insert(series.clone());
-                }
-                state.library.rename(&series, kept.name.as_deref().unwrap_or_default());
-                state.library.recolor(&series, kept.color);
-                if kept.is_baseline {
-                    state.settings.baseline = Some(series);
-                }
+            if let Some(id) = id {
+                file.restore_series(state, id);
             }
         }
+        state.published_before = self.published;
         paths
     }
 
@@ -169,7 +172,51 @@ impl Preferences {
     }
 }
 
+/// What is to be kept of published sets. Before they are unpacked that is what was kept before.
+fn published(state: &State) -> Vec<File> {
+    if state.library.published.is_empty() {
+        return state.published_before.clone();
+    }
+    let is_touched =
+        |series: &Series| !state.library.hidden.contains(series) || state.library.names.contains_key(series);
+    let touched = state.library.published.iter().filter(|entry| entry.series.iter().any(is_touched));
+    let files = touched.map(|entry| {
+        let mut file = File::of(entry, state);
+        file.series.retain(|kept| !kept.is_hidden || kept.name.is_some());
+        file
+    });
+    files.collect()
+}
+
 impl File {
+    /// Shows again what was shown of a published set.
+    pub(super) fn restore_published(self, state: &mut State) {
+        let found = state.library.published.iter().find(|entry| entry.path == self.path);
+        if let Some((id, all)) = found.map(|entry| (entry.id, entry.series.clone())) {
+            for series in &all {
+                if self.series.iter().any(|kept| !kept.is_hidden && kept.series(id) == *series) {
+                    state.library.show(series, true);
+                }
+            }
+            self.restore_series(state, id);
+        }
+    }
+
+    /// Gives the series of a source their names and colors, and hides those that were hidden.
+    fn restore_series(self, state: &mut State, id: SourceId) {
+        for kept in self.series {
+            let series = kept.series(id);
+            if kept.is_hidden {
+                state.library.hidden.insert(series.clone());
+            }
+            state.library.rename(&series, kept.name.as_deref().unwrap_or_default());
+            state.library.recolor(&series, kept.color);
+            if kept.is_baseline {
+                state.settings.baseline = Some(series);
+            }
+        }
+    }
+
     fn of(entry: &Entry, state: &State) -> Self {
         let library: &Library = &state.library;
         let kept = |series: &Series| Kept {

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::custom::Custom;
 use super::devices::Devices;
 use super::library::Library;
+use super::preferences;
 use super::progress::Progress;
 use super::text::Language;
 use crate::chart::efficiency::{self, Efficiency};
@@ -61,6 +62,8 @@ pub struct State {
     pub selected_rows: BTreeSet<RecordRef>,
     /// Files that were in the library, the latest first.
     pub recent: Vec<PathBuf>,
+    /// What was shown of published results before they are unpacked.
+    pub(super) published_before: Vec<preferences::File>,
     /// The record whose details are shown.
     pub selected: Option<RecordRef>,
     /// What the user should know, the latest last.
@@ -288,7 +291,9 @@ impl State {
     fn capacities(&self) -> Vec<Capacity> {
         let own = self.devices.listings().map(|listing| &listing.device);
         let sources = self.library.sources();
-        let measured = sources.iter().flat_map(|source| &source.file.devices);
+        let own_sources =
+            sources.iter().filter(|source| self.library.published.iter().all(|entry| entry.id != source.id));
+        let measured = own_sources.flat_map(|source| &source.file.devices);
         let known = own.chain(measured).filter_map(|device| {
             let is_gpu = !matches!(device.kind, DeviceKind::Cpu | DeviceKind::Software);
             Some(Capacity { bytes: device.memory_bytes.filter(|_| is_gpu)?, name: device.name.clone() })

@@ -198,6 +198,13 @@ pub struct Record {
     pub extra: Map<String, Value>,
 }
 
+impl Record {
+    /// Why its figure can't be true; absent when nothing speaks against it.
+    pub fn doubt(&self) -> Option<&str> {
+        self.origin.as_ref().and_then(|origin| origin.doubt.as_deref())
+    }
+}
+
 /// Clock that the quoted times come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -89,7 +89,10 @@ fn whiskers_of_a_throughput_are_those_of_the_time_turned_round() {
     {
         let chart = of(&file, &Settings { unit, ..Settings::default() });
         let record = RecordRef { source: SourceId(0), index: 0 };
-        assert_eq!(chart.groups[0].bars, [Bar::Value { record, value: expected, interval: Some(interval) }]);
+        assert_eq!(
+            chart.groups[0].bars,
+            [Bar::Value { record, value: expected, interval: Some(interval), is_doubtful: false }]
+        );
         assert_eq!(chart.scale.map(|scale| scale.max), Some(interval[1]));
     }
 }

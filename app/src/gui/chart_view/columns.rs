@@ -64,7 +64,7 @@ impl<'a> Columns<'a> {
     }
 
     fn y(&self, value: f64) -> f32 {
-        self.plot.bottom() - self.plot.height() * self.view.scale.position(value)
+        self.plot.bottom() - self.plot.height() * self.view.scale.position(value).min(1.0)
     }
 
     fn axis_ui(&self, ui: &egui::Ui) {
@@ -107,9 +107,13 @@ impl<'a> Columns<'a> {
         let (middle, bottom) = (left + self.bar_width / 2.0, self.plot.bottom());
         let weak = ui.visuals().weak_text_color();
         match bar {
-            Bar::Value { value, interval, .. } => {
+            Bar::Value { value, interval, is_doubtful, .. } => {
                 let top = self.y(*value).min(bottom - 1.0);
-                paint.bar(ui, Rect::from_min_max(pos2(left, top), pos2(left + self.bar_width, bottom)));
+                paint.bar_of(
+                    ui,
+                    *is_doubtful,
+                    Rect::from_min_max(pos2(left, top), pos2(left + self.bar_width, bottom)),
+                );
                 let whisker = interval.map(|[low, high]| (self.y(low), self.y(high)));
                 if let Some((low, high)) = whisker {
                     whisker_ui(ui, middle, high, low);

@@ -67,7 +67,7 @@ impl<'a> Rows<'a> {
     }
 
     fn x(&self, value: f64) -> f32 {
-        self.left + (self.right - self.left) * self.view.scale.position(value)
+        self.left + (self.right - self.left) * self.view.scale.position(value).min(1.0)
     }
 
     fn axis_ui(&self, ui: &mut egui::Ui) {
@@ -132,9 +132,9 @@ impl<'a> Rows<'a> {
     fn bar_ui(&self, ui: &egui::Ui, row: Rect, bar: &Bar, paint: &Paint) {
         let weak = ui.visuals().weak_text_color();
         match bar {
-            Bar::Value { value, interval, .. } => {
+            Bar::Value { value, interval, is_doubtful, .. } => {
                 let end = pos2(self.x(*value).max(row.left() + 1.0), row.bottom());
-                paint.bar(ui, Rect::from_min_max(row.min, end));
+                paint.bar_of(ui, *is_doubtful, Rect::from_min_max(row.min, end));
                 let whisker = interval.map(|[low, high]| (self.x(low), self.x(high)));
                 if let Some((low, high)) = whisker {
                     whisker_ui(ui, row.center().y, low, high);

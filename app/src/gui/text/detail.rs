@@ -33,4 +33,11 @@ super::texts! {
     definition: "Definition", "定义";
     kernels: "Kernels", "内核";
     host: "Host", "主机";
+    as_published: "As published", "原始数值";
+    title: "Source", "出处";
+    authors: "By", "作者";
+    date: "Date", "日期";
+    address: "Address", "网址";
+    licence: "Licence", "许可";
+    obtained: "Obtained", "获取方式";
 }

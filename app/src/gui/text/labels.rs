@@ -88,6 +88,13 @@ super::texts! {
     drop_files: "Drop to add to the library", "松开即可加入结果库";
     label_file: "Click to give it a label.", "点击可设置标签。";
     file_label: "Label", "标签";
+    published: "Published", "已发表的结果";
+    published_hint: "Figures that others published, with their sources. They are part of the program.", "他人发表的数据及其出处，随程序提供。";
+    comparison_2017: "2017: GPU × framework", "2017：GPU × 框架";
+    comparison_2017_hint: "In the place of Addfor's comparison of 2017, whose figures are pictures: DLInfBench's on the same GPUs with the frameworks of that year, inference at minibatch 64.", "代替 2017 年 Addfor 的对比（其数据为图片）：DLInfBench 在相同 GPU 上用当年框架的推理结果，小批量 64。";
+    comparison_2019: "2019: framework × precision", "2019：框架 × 精度";
+    comparison_2019_hint: "In the place of Synced's comparison of 2019, whose figures are pictures: NVIDIA's on a V100, inference at minibatch 32.", "代替 2019 年机器之心的对比（其数据为图片）：NVIDIA 在 V100 上的推理结果，小批量 32。";
+    empty_published: "Or look at what others published:", "也可以看看他人发表的结果：";
     series_name: "Name in charts", "图表中的名称";
     series_color: "Color", "颜色";
     use_as_baseline: "Compare all with this", "以此为基准比较";

@@ -343,6 +343,14 @@ pub(in crate::gui) fn remove_file(name: &str) -> String {
     say!("Remove {name} from the library", "从结果库中移除 {name}")
 }
 
+pub(in crate::gui) fn no_published(reason: &str) -> String {
+    say!("The published results can't be shown: {reason}.", "无法显示已发表的结果：{reason}。")
+}
+
+pub(in crate::gui) fn doubtful(reason: &str) -> String {
+    say!("This figure is doubtful and takes no part in rankings: {reason}.", "此数据可疑，不参与排名：{reason}。")
+}
+
 pub(in crate::gui) fn edit(series: &str) -> String {
     let edit = super::edit_series();
     say!("{edit}: {series}", "{edit}：{series}")
