@@ -44,7 +44,11 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) ->
             }
             for note in &record.notes {
                 ui.add_space(theme::GRID);
-                ui.label(egui::RichText::new(note).small().color(ui.visuals().warn_fg_color));
+                // What a source says of its figure is no warning.
+                let is_warning = record.origin.is_none();
+                let visuals = ui.visuals();
+                let color = if is_warning { visuals.warn_fg_color } else { visuals.weak_text_color() };
+                ui.label(egui::RichText::new(note).small().color(color));
             }
             if let Some(origin) = &record.origin {
                 if let Some(doubt) = &origin.doubt {

@@ -54,13 +54,25 @@ fn published_ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
     ui.add_space(theme::GRID);
     ui.separator();
     ui.add_space(theme::GRID);
+    // A long title must not push the panel's edge.
+    ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Truncate);
     ui.strong(text::published()).on_hover_text(text::published_hint());
     ui.add_space(theme::GRID);
     comparisons_ui(ui, actions);
     for entry in &state.library.published {
         let title = entry.title().unwrap_or(&entry.name);
-        let folded = egui::CollapsingHeader::new(egui::RichText::new(title).small()).id_salt(&entry.name);
-        folded.show(ui, |ui| series_ui(ui, state, &entry.series, actions));
+        let folded = egui::CollapsingHeader::new(egui::RichText::new(shortened(title)).small()).id_salt(&entry.name);
+        let shown = folded.show(ui, |ui| series_ui(ui, state, &entry.series, actions));
+        shown.header_response.on_hover_text(title);
+    }
+}
+
+/// A title that fits into the panel: headers that fold don't cut theirs off.
+fn shortened(title: &str) -> String {
+    const LENGTH: usize = 36;
+    match title.char_indices().nth(LENGTH) {
+        Some((end, _)) => format!("{}…", title[..end].trim_end()),
+        None => title.to_owned(),
     }
 }
 

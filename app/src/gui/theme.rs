@@ -24,10 +24,12 @@ const SERIES: [(Color32, Color32); 8] = [
 /// Colors before the palette begins anew.
 pub(super) const N_COLORS: usize = SERIES.len();
 
-/// The color of a series by its number; past the palette it begins anew.
+/// The color of a series by its number; past the palette it begins anew, with paler colors every second time.
 pub(super) fn series_color(number: usize, is_dark: bool) -> Color32 {
     let (light, dark) = SERIES[number % SERIES.len()];
-    if is_dark { dark } else { light }
+    let (color, ground) = if is_dark { (dark, Color32::BLACK) } else { (light, Color32::WHITE) };
+    let is_pale = number / SERIES.len() % 2 == 1;
+    color.lerp_to_gamma(ground, if is_pale { 0.5 } else { 0.0 })
 }
 
 /// Sets the look for light and dark, and follows the system in choosing between them.

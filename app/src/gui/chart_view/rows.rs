@@ -27,20 +27,31 @@ pub(super) fn ui(ui: &mut egui::Ui, view: &View<'_>, actions: &mut Vec<Action>) 
     let rows = Rows::new(ui, view);
     rows.axis_ui(ui);
     let groups = &view.chart.groups;
-    let height = groups.len() as f32 * rows.group_height();
+    let height = groups.iter().map(group_height).sum();
     let n_bars = groups.len() * view.series.len();
     egui::ScrollArea::vertical().auto_shrink(false).show_viewport(ui, |ui, viewport| {
         let (area, _) = ui.allocate_exact_size(vec2(ui.available_width(), height), Sense::hover());
         rows.grid_ui(ui, area);
-        for (index, group) in groups.iter().enumerate() {
-            let top = index as f32 * rows.group_height();
-            let is_visible = top <= viewport.max.y && top + rows.group_height() >= viewport.min.y;
+        let mut bottom = 0.0;
+        for group in groups {
+            let top = bottom;
+            bottom += group_height(group);
+            let is_visible = top <= viewport.max.y && bottom >= viewport.min.y;
             // Keyboard and screen reader reach what is scrolled away, unless that would make drawing slow.
             if is_visible || n_bars <= ALWAYS_REACHABLE_BARS {
                 rows.group_ui(ui, area.top() + top, group, actions);
             }
         }
     });
+}
+
+/// Bars of a group that were measured. Others take no place: among many series most models lack some.
+fn present(group: &Group) -> usize {
+    group.bars.iter().filter(|bar| bar.record().is_some()).count()
+}
+
+fn group_height(group: &Group) -> f32 {
+    present(group) as f32 * (BAR_HEIGHT + BAR_GAP) - BAR_GAP + GROUP_GAP
 }
 
 /// Where things lie.
@@ -60,10 +71,6 @@ impl<'a> Rows<'a> {
         let left = area.left() + (names + 3.0 * theme::GRID).clamp(NAME_WIDTH[0], NAME_WIDTH[1]);
         let right = (area.right() - VALUE_WIDTH - SCROLL_WIDTH).max(left + 10.0);
         Self { view, names_left: area.left(), left, right }
-    }
-
-    fn group_height(&self) -> f32 {
-        self.view.series.len() as f32 * (BAR_HEIGHT + BAR_GAP) - BAR_GAP + GROUP_GAP
     }
 
     fn x(&self, value: f64) -> f32 {
@@ -109,7 +116,7 @@ impl<'a> Rows<'a> {
     }
 
     fn group_ui(&self, ui: &egui::Ui, top: f32, group: &Group, actions: &mut Vec<Action>) {
-        let height = self.group_height() - GROUP_GAP;
+        let height = group_height(group) - GROUP_GAP;
         let middle = top + height / 2.0;
         let color = ui.visuals().text_color();
         let mut job = egui::text::LayoutJob::single_section(
@@ -120,7 +127,8 @@ impl<'a> Rows<'a> {
         let name = ui.painter().layout_job(job);
         let at = pos2(self.left - 2.0 * theme::GRID - name.size().x, middle - name.size().y / 2.0);
         ui.painter().galley(at, name, color);
-        for (index, (bar, (series, paint))) in group.bars.iter().zip(&self.view.series).enumerate() {
+        let measured = group.bars.iter().zip(&self.view.series).filter(|(bar, _)| bar.record().is_some());
+        for (index, (bar, (series, paint))) in measured.enumerate() {
             let top = top + index as f32 * (BAR_HEIGHT + BAR_GAP);
             let row = Rect::from_min_max(pos2(self.left, top), pos2(self.right + VALUE_WIDTH, top + BAR_HEIGHT));
             let around = row.expand2(vec2(0.0, BAR_GAP / 2.0));
@@ -150,10 +158,7 @@ impl<'a> Rows<'a> {
                 let at = center + vec2(2.0 * theme::GRID, 0.0);
                 ui.painter().text(at, Align2::LEFT_CENTER, text::mark(*status), small(ui), weak);
             }
-            Bar::Absent => {
-                let at = row.left_center() + vec2(theme::GRID, 0.0);
-                ui.painter().text(at, Align2::LEFT_CENTER, "–", small(ui), weak);
-            }
+            Bar::Absent => {}
         }
     }
 }

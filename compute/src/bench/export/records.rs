@@ -1,6 +1,7 @@
 //! The table of records, one row each.
 
 use super::{Cell, Column, Source, Table};
+use crate::bench::origin::Origin;
 use crate::bench::record::{Clock, Record, Status, Telemetry, Timing};
 use crate::engine::Device;
 
@@ -17,7 +18,7 @@ type Field = (&'static str, Option<(&'static str, f64)>, fn(&Entry<'_>) -> Cell)
 const GIBI: f64 = (1u64 << 30) as f64;
 
 /// Every column, in order.
-const FIELDS: [Field; 36] = [
+const FIELDS: [Field; 40] = [
     ("file", Some(("file", 1.0)), |e| text(e.source)),
     ("device", Some(("device", 1.0)), |e| e.device.map_or(Cell::Empty, |device| text(&device.name))),
     ("device_id", None, |e| e.device.map_or(Cell::Empty, |device| text(&device.id))),
@@ -27,7 +28,10 @@ const FIELDS: [Field; 36] = [
     ("definition", None, |e| text(&e.record.definition)),
     ("pass", Some(("pass", 1.0)), |e| text(e.record.pass.name())),
     ("precision", Some(("precision", 1.0)), |e| text(e.record.precision.name())),
-    ("minibatch", Some(("minibatch", 1.0)), |e| Cell::Count(e.record.minibatch as u64)),
+    ("minibatch", Some(("minibatch", 1.0)), |e| match e.record.minibatch {
+        0 => Cell::Empty,
+        minibatch => Cell::Count(minibatch as u64),
+    }),
     ("status", None, |e| text(&status(e.record.status))),
     ("throughput_per_sec", Some(("samples/s", 1.0)), |e| throughput(e.record)),
     ("median_ms", Some(("median (ms)", 1.0)), |e| timing(e, |t| Some(t.median_ms))),
@@ -57,8 +61,12 @@ const FIELDS: [Field; 36] = [
     ("started", None, |e| text(&e.record.started)),
     ("reason", None, |e| e.record.reason.as_deref().map_or(Cell::Empty, text)),
     ("notes", None, |e| sentences(e.record.notes.iter())),
+    ("source", None, |e| origin(e, |origin| text(&origin.source))),
+    ("source_value", None, |e| origin(e, |origin| Cell::Number(origin.figure.value))),
+    ("source_unit", None, |e| origin(e, |origin| text(&origin.figure.metric))),
+    ("doubt", None, |e| origin(e, |origin| origin.doubt.as_deref().map_or(Cell::Empty, text))),
     // For people reason and notes are one column, the last, since it may be long.
-    ("", Some(("remarks", 1.0)), |e| sentences(e.record.reason.iter().chain(&e.record.notes))),
+    ("", Some(("remarks", 1.0)), |e| remarks(e.record)),
 ];
 
 /// One row a record, in the order of the files. People see which file it is from where there are several.
@@ -107,6 +115,20 @@ fn text(value: &str) -> Cell {
 fn sentences<'a>(sentences: impl Iterator<Item = &'a String>) -> Cell {
     let sentences: Vec<&str> = sentences.map(String::as_str).collect();
     if sentences.is_empty() { Cell::Empty } else { Cell::Text(sentences.join("; ")) }
+}
+
+/// What a reader should know of a record: why it has no number or not a sound one, its figure where it is no rate of
+/// samples, and its notes.
+fn remarks(record: &Record) -> Cell {
+    let doubt = record.doubt().map(|doubt| format!("doubtful: {doubt}"));
+    let figure = record.origin.as_ref().filter(|_| record.throughput_per_sec.is_none() && record.status == Status::Ok);
+    let figure = figure.map(|origin| format!("{} {}", origin.figure.value, origin.figure.metric));
+    let all: Vec<String> = figure.into_iter().chain(record.reason.clone()).chain(doubt).collect();
+    sentences(all.iter().chain(&record.notes))
+}
+
+fn origin(entry: &Entry<'_>, value: fn(&Origin) -> Cell) -> Cell {
+    entry.record.origin.as_deref().map_or(Cell::Empty, value)
 }
 
 fn timing(entry: &Entry<'_>, value: fn(&Timing) -> Option<f64>) -> Cell {
