@@ -3,13 +3,14 @@
 //! Reading order: [`shape`] and [`ops`] say what a tensor and an operation are, [`graph`] chains operations into a
 //! network, [`models`] holds the eight networks of the suite, [`plan`] turns a graph into a flat list of fused,
 //! device-independent steps, [`engine`] runs a plan on a device, and [`mod@bench`] measures a run in a child process and
-//! stores its record.
+//! stores its record. [`mod@import`] brings in what other programs measured.
 //!
 //! This crate knows no window and no argument parser, and prints nothing: what it has to say is a value.
 
 pub mod bench;
 pub mod engine;
 pub mod graph;
+pub mod import;
 pub mod models;
 pub mod ops;
 pub mod plan;
