@@ -12,6 +12,7 @@ pub mod bench;
 pub mod catalog;
 pub mod engine;
 pub mod graph;
+pub mod import;
 pub mod models;
 pub mod ops;
 pub mod plan;

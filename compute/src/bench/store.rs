@@ -17,7 +17,9 @@ use super::record::{Host, Record, ResultFile, SCHEMA, Status};
 use super::telemetry;
 use crate::engine::Device;
 
+pub(crate) use fault::check as check_record;
 pub use merge::host_of;
+pub(crate) use read::read_bounded;
 pub use read::{MAX_FILE_BYTES, load, parse};
 pub use write::{save, text};
 

@@ -81,7 +81,7 @@ fn sound() -> Value {
 
 /// Numbers that can't be: JSON knows no NaN and no infinity, but negative times and rates, a zero that would become an
 /// infinite rate, and a device that is not listed.
-pub(super) fn check(record: &Record, n_devices: usize) -> Result<(), String> {
+pub(crate) fn check(record: &Record, n_devices: usize) -> Result<(), String> {
     if record.minibatch == 0 && record.origin.is_none() {
         return Err("minibatch is 0, expected at least 1".to_owned());
     }

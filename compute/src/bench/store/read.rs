@@ -50,7 +50,8 @@ pub(super) fn raw(path: &Path) -> Result<Map<String, Value>, LoadError> {
     object(&bytes).map_err(|reason| LoadError::NotOurs { path: path.to_owned(), reason })
 }
 
-fn read_bounded(path: &Path) -> Result<Vec<u8>, LoadError> {
+/// The bytes of a regular file of at most [`MAX_FILE_BYTES`].
+pub(crate) fn read_bounded(path: &Path) -> Result<Vec<u8>, LoadError> {
     let io = |source: io::Error| LoadError::Io { path: path.to_owned(), source };
     let not_ours = |reason: String| LoadError::NotOurs { path: path.to_owned(), reason };
     let metadata = std::fs::metadata(path).map_err(io)?;
