@@ -187,7 +187,7 @@ impl<'a> Draft<'a> {
     }
 
     fn settle_device(&mut self, fact: Fact<String>, notes: &mut Vec<String>) -> usize {
-        let name = match (fact, self.given.device.clone()) {
+        let name = match (fact, self.given.device.clone().filter(|given| !given.trim().is_empty())) {
             (Fact::Stated(stated), Some(given)) => {
                 if stated != given {
                     notes.push(format!("the device was given as {given:?}, its file has {:?}", shorten(&stated, 60)));
