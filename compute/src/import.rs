@@ -4,8 +4,9 @@
 //! [`Origin`](crate::bench::origin::Origin); what could be converted stands in the record's fields. What a file does not
 //! say is absent, what was guessed is said in a note. Our own files are passed through to [`store`](crate::bench::store).
 //!
-//! `text`, `json` and `delimited` turn bytes into rows, one file a format turns rows into entries, `draft` and
-//! `outcome` turn entries into records, `networks` says which foreign network is one of ours, and [`plausible`] finds what can't be true.
+//! `text`, `json` and `delimited` turn bytes into rows, one file a format turns rows into entries, `draft` and `outcome`
+//! turn entries into records, `networks` says which foreign network is one of ours, and [`plausible`] finds what can't be
+//! true.
 
 mod ai_benchmark;
 mod cnn_benchmarks;

@@ -36,7 +36,7 @@ pub(super) fn read(text: &str, draft: &mut Draft<'_>) -> Result<(), Fault> {
         if let Some(found) = heading(line) {
             network = Some(found);
         } else if let Some(result) = result(line) {
-            latest = result.number.to_owned();
+            latest = shorten(result.number, 20);
             draft.add(machine.entry(&result, network.as_ref().map_or("unknown network", |(.., name)| name)));
         } else if let Some((what, phase, value)) = score(line) {
             n_scores += 1;
@@ -164,7 +164,7 @@ impl Machine {
         if let Some(stddev_ms) = line.stddev_ms {
             entry.extra.insert("stddev_ms".to_owned(), json!(stddev_ms));
         }
-        entry.extra.insert("test".to_owned(), json!(line.number));
+        entry.extra.insert("test".to_owned(), json!(shorten(line.number, 20)));
         self.describe(&mut entry);
         entry
     }

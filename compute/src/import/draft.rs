@@ -40,6 +40,8 @@ pub(super) struct Draft<'a> {
     unknown: Vec<Unknown>,
     /// Readings of the device's state.
     pub(super) telemetry: Vec<Reading>,
+    /// Whether it is right that there is no record.
+    pub(super) holds_no_result: bool,
 }
 
 impl<'a> Draft<'a> {
@@ -57,6 +59,7 @@ impl<'a> Draft<'a> {
             notes,
             unknown: Vec::new(),
             telemetry: Vec::new(),
+            holds_no_result: false,
         }
     }
 
@@ -147,8 +150,9 @@ impl<'a> Draft<'a> {
     /// # Errors
     /// [`Fault`] when nothing was found.
     pub(super) fn finish(mut self) -> Result<Imported, Fault> {
-        if self.records.is_empty() && self.telemetry.is_empty() && self.notes.is_empty() {
-            return Err(Fault::new("it holds no result"));
+        if self.records.is_empty() && self.telemetry.is_empty() && !self.holds_no_result {
+            let why = if self.notes.is_empty() { String::new() } else { format!(" ({})", self.notes.join("; ")) };
+            return Err(Fault::new(format!("it holds no result{}", shorten(&why, 300))));
         }
         if self.n_left_out > 0 {
             let n = self.n_left_out;
@@ -183,7 +187,7 @@ impl<'a> Draft<'a> {
     }
 
     fn settle_device(&mut self, fact: Fact<String>, notes: &mut Vec<String>) -> usize {
-        let name = match (fact, self.given.device.clone()) {
+        let name = match (fact, self.given.device.clone().filter(|given| !given.trim().is_empty())) {
             (Fact::Stated(stated), Some(given)) => {
                 if stated != given {
                     notes.push(format!("the device was given as {given:?}, its file has {:?}", shorten(&stated, 60)));

@@ -12,7 +12,7 @@ use super::draft::Draft;
 use super::entry::{Entry, Fact, Measured, Phase};
 use super::number::{Decimals, count};
 use super::row::Row;
-use super::text::base_name;
+use super::text::{base_name, shorten};
 use crate::bench::record::Clock;
 use crate::shape::Precision;
 
@@ -44,7 +44,7 @@ pub(super) fn read(
         repair(&mut row);
         let entry = result(&row, &mut decimals)?;
         if let Some(cpu) = row.text("cpu_info") {
-            cpu.clone_into(&mut draft.host.cpu);
+            draft.host.cpu = shorten(cpu, 100);
         }
         draft.add(entry);
     }
@@ -97,8 +97,8 @@ fn result(row: &Row, decimals: &mut Decimals) -> Result<Entry, Fault> {
     let mut n = |key: &str| Ok(row.number(key, decimals)?.and_then(count).unwrap_or(0));
     let test = Test { n_prompt: n("n_prompt")?, n_gen: n("n_gen")?, n_depth: n("n_depth")? };
     let build = n("build_number")?;
-    let (n_layers, main_gpu) = (n("n_gpu_layers"), n("main_gpu")?);
-    let is_on_cpu = n_layers? == 0 && row.fields.contains_key("n_gpu_layers");
+    let main_gpu = n("main_gpu")?;
+    let is_on_cpu = row.number("n_gpu_layers", decimals)? == Some(0.0);
     let printed = row.number("avg_ts", decimals)?;
     let samples_ns = row.fields.get("samples_ns").and_then(Value::as_array);
     let samples_ms: Vec<f64> = samples_ns.into_iter().flatten().filter_map(Value::as_f64).map(|ns| ns / 1e6).collect();
@@ -129,7 +129,7 @@ fn result(row: &Row, decimals: &mut Decimals) -> Result<Entry, Fault> {
     entry.extra = row.rest(&known);
     if let Some(file) = row.text("model_filename") {
         let file = base_name(file);
-        entry.extra.insert("model_file".to_owned(), Value::from(file));
+        entry.extra.insert("model_file".to_owned(), Value::from(shorten(file, 100)));
         if file.contains('?') {
             entry.notes.push("characters of the model's file name are lost, '?' stands for them".to_owned());
         }
@@ -168,8 +168,12 @@ fn weights(model: &str) -> &str {
 fn device(row: &Row, is_on_cpu: bool, main_gpu: usize) -> Fact<String> {
     let named = |key: &str| row.text(key).map(str::to_owned);
     let is_cpu_only = matches!(row.text("backends"), Some("CPU" | "BLAS"));
-    if is_on_cpu || is_cpu_only {
+    if is_cpu_only {
         return named("cpu_info").map_or(Fact::Unknown, Fact::Stated);
+    }
+    if is_on_cpu {
+        let why = "no layer is on a GPU, so the processor is taken to have computed it";
+        return named("cpu_info").map_or(Fact::Unknown, |cpu| Fact::Guessed(cpu, why));
     }
     let Some(gpus) = named("gpu_info") else { return Fact::Unknown };
     let gpus: Vec<&str> = gpus.split(',').map(str::trim).filter(|gpu| !gpu.is_empty()).collect();

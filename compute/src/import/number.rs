@@ -1,5 +1,7 @@
 //! Numbers as foreign files write them: missing words, exponents, decimal commas.
 
+use super::text::{quoted, shorten};
+
 /// A cell that should hold a number.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Cell {
@@ -37,14 +39,15 @@ impl Decimals {
     pub(super) fn read(&mut self, text: &str) -> Result<Cell, String> {
         let text = text.trim();
         if is_missing(text) {
-            return Ok(Cell::Missing(text.to_owned()));
+            return Ok(Cell::Missing(shorten(text, 40)));
         }
         let mark = match (text.contains(','), text.contains('.')) {
             (true, false) if self.comma => Some(','),
-            (true, _) if self.comma => return Err(format!("{text:?} has both a comma and a point")),
+            (true, _) if self.comma => return Err(format!("{} has both a comma and a point", quoted(text))),
             (true, _) => {
                 return Err(format!(
-                    "{text:?} has a comma, which is a decimal comma only where cells are separated by ';' or a tab"
+                    "{} has a comma, which is a decimal comma only where cells are separated by ';' or a tab",
+                    quoted(text)
                 ));
             }
             (false, true) => Some('.'),
@@ -54,7 +57,7 @@ impl Decimals {
             && self.comma
             && mark != seen
         {
-            return Err(format!("{text:?} has a decimal {mark:?} where numbers before have {seen:?}"));
+            return Err(format!("{} has a decimal {mark:?} where numbers before have {seen:?}", quoted(text)));
         }
         let plain = if mark == Some(',') { text.replacen(',', ".", 1) } else { text.to_owned() };
         match plain.parse::<f64>() {
@@ -62,8 +65,8 @@ impl Decimals {
                 self.seen = self.seen.or(mark);
                 Ok(Cell::Number(value))
             }
-            Ok(_) => Ok(Cell::Missing(format!("{text}, which is out of range"))),
-            Err(_) => Err(format!("{text:?} is not a number")),
+            Ok(_) => Ok(Cell::Missing(format!("{}, which is out of range", shorten(text, 40)))),
+            Err(_) => Err(format!("{} is not a number", quoted(text))),
         }
     }
 }

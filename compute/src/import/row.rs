@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::Fault;
 use super::number::{Cell, Decimals};
-use super::text::shorten;
+use super::text::{quoted, shorten};
 
 /// Named values of one result.
 #[derive(Clone, Debug)]
@@ -34,11 +34,11 @@ impl Row {
             Value::Number(number) => number.as_f64().map_or(Cell::Missing(number.to_string()), Cell::Number),
             Value::Bool(value) => Cell::Number(f64::from(u8::from(*value))),
             Value::String(text) => {
-                decimals.read(text).map_err(|what| Fault::at(self.line, format!("{key:?}: {what}")))?
+                decimals.read(text).map_err(|what| Fault::at(self.line, format!("{}: {what}", quoted(key))))?
             }
             other => {
                 let found = shorten(&other.to_string(), 40);
-                return Err(Fault::at(self.line, format!("{key:?} is {found}, expected a number")));
+                return Err(Fault::at(self.line, format!("{} is {found}, expected a number", quoted(key))));
             }
         };
         Ok(Some(cell))

@@ -56,14 +56,16 @@ pub(super) fn stem(path: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(stem, _)| if stem.is_empty() { name } else { stem })
 }
 
-/// The first `length` characters, with an ellipsis where some are missing.
+/// The first `length` characters on one line, with an ellipsis where some are missing.
 pub(super) fn shorten(text: &str, length: usize) -> String {
     let text = text.trim();
-    if text.chars().nth(length).is_none() {
-        text.to_owned()
-    } else {
-        text.chars().take(length).chain(['…']).collect()
-    }
+    let end = text.chars().nth(length).map(|_| '…');
+    text.chars().take(length).map(|c| if c.is_control() { ' ' } else { c }).chain(end).collect()
+}
+
+/// A text of a file as messages quote it.
+pub(super) fn quoted(text: &str) -> String {
+    format!("{:?}", shorten(text, 40))
 }
 
 /// The first number in a text that begins where `after` ends, such as `110` of `mean = 110 ms` after `mean = `.
@@ -110,6 +112,6 @@ mod tests {
         assert_eq!(number_after("min = 1.5 ms, max = 1e3 ms", "max = "), Some(1000.0));
         assert_eq!(number_after("max = x", "max = "), None);
         assert_eq!((sides("224x231"), sides("224")), (Some((224, 231)), None));
-        assert_eq!(shorten("abcdef", 3), "abc…");
+        assert_eq!((shorten("abcdef", 3), shorten("a\nb", 3)), ("abc…".to_owned(), "a b".to_owned()));
     }
 }

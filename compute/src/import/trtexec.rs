@@ -38,6 +38,7 @@ pub(super) fn read_objects(rows: Vec<Row>, draft: &mut Draft<'_>) -> Result<(), 
             "times of {n} layers, {total_ms:.3} ms together, which are no result of the network; import its log or \
              --exportTimes"
         ));
+        draft.holds_no_result = true;
         return Ok(());
     }
     let (mut compute_ms, mut latency_ms) = (Vec::new(), Vec::new());

@@ -1,6 +1,7 @@
 //! Torch7: a device, then a block a network and library with one line a pass.
 
 use super::{Draft, Entry, Fact, Phase, entry};
+use crate::import::text::quoted;
 use crate::import::{Fault, networks};
 
 /// What a block's first line says.
@@ -42,7 +43,7 @@ fn header(line: &str, number: u64) -> Result<Block, Fault> {
     let dimensions: Option<Vec<usize>> = shape.split('x').map(|dimension| dimension.trim().parse().ok()).collect();
     let dimensions = dimensions.filter(|dimensions| dimensions.len() == 4);
     let shape = dimensions.ok_or_else(|| {
-        Fault::at(number, format!("the input shape is {shape:?}, expected one such as 128x3x224x224"))
+        Fault::at(number, format!("the input shape is {}, expected one such as 128x3x224x224", quoted(&shape)))
     })?;
     Ok(Block { model: between("ModelType:", "Kernels:"), kernels: between("Kernels:", "Input shape:"), shape })
 }
@@ -53,7 +54,7 @@ fn result(line: &str, number: u64) -> Result<Option<(Phase, f64)>, Fault> {
     for (mark, phase) in phases {
         if let Some((_, rest)) = line.split_once(mark) {
             let ms = rest.trim().parse().ok().filter(|ms: &f64| ms.is_finite());
-            let fault = || Fault::at(number, format!("{:?} is no time in milliseconds", rest.trim()));
+            let fault = || Fault::at(number, format!("{} is no time in milliseconds", quoted(rest)));
             return Ok(Some((phase, ms.ok_or_else(fault)?)));
         }
     }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{Draft, Fact, Measured, Test, entry};
 use crate::import::Fault;
+use crate::import::text::{quoted, shorten};
 
 /// Whether a line is the head of such a table.
 pub(super) fn is_header(line: &str) -> bool {
@@ -38,12 +39,13 @@ pub(super) fn read(text: &str, draft: &mut Draft<'_>) -> Result<(), Fault> {
         }
         let cell = |name: &str| columns.iter().position(|column| *column == name).map_or("", |place| cells[place]);
         let test = test(cell("test")).ok_or_else(|| {
-            Fault::at(number, format!("the test is {:?}, expected one such as pp512 or tg128", cell("test")))
+            Fault::at(number, format!("the test is {}, expected one such as pp512 or tg128", quoted(cell("test"))))
         })?;
         let rate = cell("t/s");
         let mut parts = rate.split(['±', '\u{fffd}']).map(|part| part.trim().parse::<f64>().ok());
         let mean = parts.next().flatten().filter(|mean| mean.is_finite());
-        let mean = mean.ok_or_else(|| Fault::at(number, format!("{rate:?} is no rate such as 118.88 ± 1.04")))?;
+        let mean =
+            mean.ok_or_else(|| Fault::at(number, format!("{} is no rate such as 118.88 ± 1.04", quoted(rate))))?;
         let measured =
             if mean > 0.0 { Measured::Other } else { Measured::Failed(format!("its file gives {mean} tokens/s")) };
         let mut entry = entry(cell("model"), &test, mean, measured);
@@ -64,7 +66,7 @@ pub(super) fn read(text: &str, draft: &mut Draft<'_>) -> Result<(), Fault> {
         for (column, cell) in
             columns.iter().zip(&cells).filter(|(column, _)| !["model", "test", "t/s"].contains(column))
         {
-            entry.extra.insert((*column).to_owned(), Value::from(*cell));
+            entry.extra.insert(shorten(column, 40), Value::from(shorten(cell, 100)));
         }
         draft.add(entry);
     }

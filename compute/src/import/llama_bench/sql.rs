@@ -5,17 +5,22 @@ use serde_json::{Map, Value};
 use crate::import::Fault;
 use crate::import::row::Row;
 
-const INSERT: &str = "INSERT INTO llama_bench";
+/// Beginnings of a result; older builds call the table a test.
+const INSERTS: [&str; 2] = ["INSERT INTO llama_bench", "INSERT INTO test (build_commit"];
 
 /// Whether a text is such SQL.
 pub(super) fn is_one(text: &str) -> bool {
-    text.contains(INSERT) || text.contains("CREATE TABLE IF NOT EXISTS llama_bench")
+    text.contains("CREATE TABLE IF NOT EXISTS llama_bench") || text.lines().any(is_insert)
 }
 
 /// The rows of every INSERT.
 pub(super) fn rows(text: &str) -> Result<Vec<Row>, Fault> {
-    let lines = text.lines().zip(1u64..).filter(|(line, _)| line.trim_start().starts_with(INSERT));
+    let lines = text.lines().zip(1u64..).filter(|(line, _)| is_insert(line));
     lines.map(|(line, number)| row(line, number)).collect()
+}
+
+fn is_insert(line: &str) -> bool {
+    INSERTS.iter().any(|start| line.trim_start().starts_with(start))
 }
 
 fn row(line: &str, number: u64) -> Result<Row, Fault> {

@@ -1,5 +1,7 @@
 //! Columns of a query of nvidia-smi: what they hold, their names here and their units.
 
+use crate::import::text::{quoted, shorten};
+
 /// What a column holds.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Role {
@@ -114,13 +116,13 @@ impl Column {
     /// Name with its unit and value of a cell, which may carry its own unit.
     pub(super) fn quantity(&self, cell: &str) -> Result<(String, f64), String> {
         let Role::Quantity { stem, unit } = &self.role else {
-            return Err(format!("{cell:?} is in no column of numbers"));
+            return Err(format!("{} is in no column of numbers", quoted(cell)));
         };
         let cell = cell.trim();
         let (number, own) = cell.split_once(' ').unwrap_or((cell, ""));
         let number = if stem == "pstate" { number.trim_start_matches('P') } else { number };
         let value = number.parse().ok().filter(|value: &f64| value.is_finite());
-        let value = value.ok_or_else(|| format!("{cell:?} is not a number ({stem})"))?;
+        let value = value.ok_or_else(|| format!("{} is not a number ({})", quoted(cell), shorten(stem, 40)))?;
         let printed = UNITS.iter().map(|(printed, ..)| *printed).find(|printed| *printed == own.trim()).or(*unit);
         let unit = UNITS.iter().find(|(name, ..)| Some(*name) == printed);
         Ok(match unit {

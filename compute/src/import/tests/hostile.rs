@@ -9,7 +9,13 @@ fn check(name: &str, bytes: &[u8]) {
         Ok(imported) => {
             let n_records = imported.file.records.len();
             assert!(n_records + imported.telemetry.len() <= bytes.len() + 1, "{n_records} records");
+            for note in &imported.notes {
+                assert!(note.len() < 1000 && !note.contains('\n'), "{note}");
+            }
             for record in &imported.file.records {
+                for sentence in record.notes.iter().chain(&record.reason) {
+                    assert!(imported.format == Format::Batchmark || sentence.len() < 1500, "{sentence}");
+                }
                 assert_eq!(store::check_record(record, imported.file.devices.len()), Ok(()));
                 assert!(record.status == Status::Ok || record.reason.is_some());
             }
@@ -25,7 +31,10 @@ fn check(name: &str, bytes: &[u8]) {
                 assert_eq!((read.n_left_out, read.file.records.len()), (0, n_records), "{:?}", read.notes);
             }
         }
-        Err(error) => assert!(!error.to_string().is_empty()),
+        Err(error) => {
+            let message = error.to_string();
+            assert!(!message.is_empty() && message.len() < 2000 && !message.contains('\n'), "{message}");
+        }
     }
 }
 

@@ -147,7 +147,7 @@ impl Run {
             (Some(qps), _) => match minibatch {
                 Some(minibatch) => ("queries_per_s", qps, Measured::PerSec(qps * minibatch as f64)),
                 None => {
-                    notes.push("queries/s, which are no samples/s: the minibatch of a query is not known".to_owned());
+                    notes.push("its queries a second count minibatches, not samples".to_owned());
                     // A minibatch that is given makes a rate of it.
                     ("queries_per_s", qps, Measured::Millis(1e3 / qps))
                 }

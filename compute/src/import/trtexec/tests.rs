@@ -10,7 +10,7 @@ fn queries_become_samples_where_the_minibatch_is_known() {
     let [unknown, known] = &imported.file.records[..] else { panic!("{:?}", imported.file.records) };
     let figure = &unknown.origin.as_ref().unwrap().figure;
     assert_eq!((figure.metric.as_str(), figure.value, unknown.throughput_per_sec), ("queries_per_s", 1089.8, None));
-    assert!(unknown.notes.iter().any(|note| note.starts_with("queries/s, which are no samples/s")));
+    assert!(unknown.notes.iter().any(|note| note.starts_with("its queries a second count minibatches")));
     assert_eq!((unknown.model.as_str(), unknown.precision), ("resnet50 (trtexec)", Precision::F16));
     assert_eq!((unknown.engine.as_str(), device(&imported, unknown)), ("TensorRT 8.6.1", "NVIDIA A100-SXM4-80GB"));
     assert_near(known.throughput_per_sec.unwrap(), 149.114 * 32.0);
