@@ -1,10 +1,12 @@
-//! The comparison with PyTorch (`tests/pytorch/`), as far as it goes without a GPU: canned figures in, table and result
-//! file out.
+//! The comparison with PyTorch (`tests/pytorch/`) and PyTorch's result file (`datasets/pytorch/`), as far as they go
+//! without a GPU: canned figures in, table and result file out.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use compute::bench::record::Status;
+use compute::models::Model;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -87,6 +89,29 @@ fn both_programs_stand_in_one_table_with_their_targets() {
     assert_eq!(row(3, "status"), json!("out_of_memory"));
     let compared = program(&["compare", "both/pytorch.json", "ours.json"]);
     assert!(compared.contains("NVIDIA H200, pytorch (baseline)") && compared.contains("1.34"), "{compared}");
+}
+
+/// What a colleague with PyTorch sends is of the networks that this program has.
+#[test]
+fn a_colleague_without_the_program_gets_a_result_file() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let tf32 = "vgg16,64,tf32,forward,eager,error,NotSupported: TF32 needs an NVIDIA GPU\n";
+    fs::write(folder.path().join("rows.csv"), format!("{BASELINE}{tf32}")).expect("the folder is writable");
+    let arguments = ["../../datasets/pytorch/run.py", "--csv", "rows.csv", "--out", "theirs"];
+    let Some(output) = python(&folder, &arguments) else { return };
+    let said = stdout(&output);
+    assert!(said.contains("3 of 5 rows measured, NVIDIA H200"), "{said}");
+    let text = fs::read(folder.path().join("theirs/pytorch.json")).expect("the file is written");
+    let path = Path::new("theirs/pytorch.json");
+    let file = compute::bench::store::parse(path, &text).expect("it is a result file").file;
+    assert_eq!((file.program.as_str(), file.records.len()), ("datasets/pytorch/run.py", 5));
+    for record in &file.records {
+        let graph = record.model.parse::<Model>().expect("a network of the suite").graph();
+        assert_eq!(record.definition, format!("{} {}", graph.definition(), graph.definition_hash()));
+        assert_eq!((record.engine.as_str(), record.libraries["pytorch"].as_str()), ("PyTorch 2.11.0", "2.11.0+cu130"));
+    }
+    let statuses: Vec<Status> = file.records.iter().map(|record| record.status).collect();
+    assert_eq!(statuses, [Status::Ok, Status::Ok, Status::Ok, Status::OutOfMemory, Status::NotSupported]);
 }
 
 /// A time limit costs the least: the halves first, and in each group torch.compile last.

@@ -10,7 +10,7 @@ mode       eager (NCHW), channels_last, graph (channels_last, replayed as a CUDA
            mode "reduce-overhead" over channels_last)
 
 Rows come in the order of their importance, the quick modes before torch.compile, so that a time limit costs the least.
-Needs PyTorch with CUDA, and torchvision.
+Needs PyTorch with CUDA or ROCm, and torchvision.
 """
 import argparse
 import fnmatch
@@ -33,6 +33,10 @@ GROUPS = [
 LATENCY_ROW = ("resnet50", 1, "bf16", "forward")
 # Factor on the loss in f16, as the suite has it, so that small gradients survive; a power of two.
 LOSS_SCALE = 1024.0
+
+
+class NotSupported(Exception):
+    """The GPU does not compute in a precision."""
 
 
 def configurations(models, modes, minibatch):
@@ -128,6 +132,9 @@ def iteration(model, minibatch, precision, which, mode):
     """What computes one iteration on the GPU."""
     import torch
 
+    # Elsewhere the switch is without effect, and f32 would be measured under another name.
+    if precision == "tf32" and (torch.version.hip or torch.cuda.get_device_capability(0) < (8, 0)):
+        raise NotSupported("TF32 needs an NVIDIA GPU of compute capability 8.0 or higher")
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision != "f32"
     torch.backends.cudnn.benchmark = True
     half = {"bf16": torch.bfloat16, "f16": torch.float16}.get(precision)
@@ -215,10 +222,13 @@ def environment():
 
     properties = torch.cuda.get_device_properties(0)
     uuid = getattr(properties, "uuid", None)
+    # On ROCm the same call gives MIOpen's version.
+    convolutions = "miopen" if torch.version.hip else "cudnn"
     return {
         "device": properties.name, "memory_bytes": properties.total_memory,
-        "uuid": f"GPU-{uuid}" if uuid else None, "torch": torch.__version__, "cuda": torch.version.cuda,
-        "cudnn": str(torch.backends.cudnn.version()),
+        "integrated": bool(getattr(properties, "is_integrated", False)), "uuid": f"GPU-{uuid}" if uuid else None,
+        "torch": torch.__version__, "cuda": torch.version.cuda, "hip": torch.version.hip,
+        convolutions: str(torch.backends.cudnn.version()),
     }
 
 

@@ -22,6 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 MODELS = ["alexnet", "overfeat", "vgg_a", "vgg16", "googlenet", "resnet50", "resnet101", "resnet152"]
 PASSES = ["forward", "forward_backward"]
 PRECISIONS = ["bf16", "f16", "tf32", "f32"]
+MODES = ["eager", "channels_last", "graph", "compile"]
 MINIBATCH = 64
 # Where launching costs more than computing.
 LATENCY_ROW = ("resnet50", "forward", "bf16", 1)
@@ -63,6 +64,17 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
+def choice(kind, known):
+    """Parser of an argument that lists some of what is known."""
+    def parse(text):
+        names = [part for part in text.split(",") if part]
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise argparse.ArgumentTypeError(f"unknown {kind} {unknown[0]!r}, expected some of: {', '.join(known)}")
+        return names
+    return parse
+
+
 def run_ours(arguments, remaining):
     """Measures with Batchmark; the result file is whole after every run, so that a time limit costs the rest alone."""
     path = os.path.join(arguments.out, "ours.json")
@@ -94,7 +106,7 @@ def run_pytorch(arguments, remaining):
     rows = [f"*/{which}/{precision}/" for which in arguments.passes for precision in arguments.precisions]
     command = [arguments.python, os.path.join(HERE, "baseline.py"), "--models", ",".join(arguments.models),
                "--modes", ",".join(arguments.modes), "--rows", ",".join(rows), "--samples",
-               "--limit", f"{max(1.0, remaining() - 60.0):.0f}"]
+               "--minibatch", str(arguments.minibatch), "--limit", f"{max(1.0, remaining() - 60.0):.0f}"]
     with open(path, "w", encoding="utf-8") as out:
         try:
             if subprocess.run(command, stdout=out, timeout=max(1.0, remaining()), check=False).returncode != 0:
@@ -259,22 +271,23 @@ def definitions(batchmark, ours):
     return known
 
 
-def result_file(environment, pytorch, modes, ours_file, known):
+def result_file(environment, pytorch, modes, ours_file, known, engine="pytorch", program="tests/pytorch/compare.py"):
     """PyTorch's figures as a result file: the best mode of each row, the others in its notes."""
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     name = environment.get("device", "unknown GPU")
     # The device as our own file describes it, so that charts know it is the same.
     device = next((dict(other) for other in ours_file.get("devices", []) if other.get("name") == name), None)
     if device is None:
-        device = {"id": "pytorch-0", "name": name, "kind": "discrete"}
+        kind = "integrated" if environment.get("integrated") else "discrete"
+        device = {"id": environment.get("uuid") or "pytorch-0", "name": name, "kind": kind}
         device.update({key: environment[key] for key in ("uuid", "memory_bytes") if environment.get(key)})
     host = ours_file.get("host") or {"os": platform.platform(), "cpu": platform.processor() or "unknown"}
-    libraries = {key: environment[key] for key in ("cuda", "cudnn") if environment.get(key)}
+    libraries = {key: environment[key] for key in ("cuda", "cudnn", "hip", "miopen") if environment.get(key)}
     libraries["pytorch"] = environment.get("torch", "unknown")
     records = []
     for (model, which, precision, minibatch), rows in pytorch.items():
         record = {"model": model, "definition": known.get(model, f"{model}/1"), "pass": which, "precision": precision,
-                  "minibatch": minibatch, "engine": "pytorch", "device": 0, "started": now}
+                  "minibatch": minibatch, "engine": engine, "device": 0, "started": now}
         mode, best = best_mode(rows, modes)
         figures = [f"{other}: " + (f"{row['rate']:.0f} images/s" if "rate" in row else row["error"])
                    for other, row in rows.items()]
@@ -286,32 +299,22 @@ def result_file(environment, pytorch, modes, ours_file, known):
             note = f"the fastest mode, {mode}, of: " + ", ".join(figures)
             record.update(kernels=[f"PyTorch, {mode}"], libraries=libraries, notes=[note])
         else:
-            is_memory = any("OutOfMemory" in row.get("error", "") for row in rows.values())
-            record.update(status="out_of_memory" if is_memory else "failed", reason="; ".join(figures),
-                          libraries=libraries)
+            errors = [row.get("error", "") for row in rows.values()]
+            status = "out_of_memory" if any("OutOfMemory" in error for error in errors) else "failed"
+            status = "not_supported" if all(error.startswith("NotSupported") for error in errors) else status
+            record.update(status=status, reason="; ".join(figures), libraries=libraries)
         records.append(record)
-    return {"schema": "batchmark/1", "created": now, "program": "tests/pytorch/compare.py", "host": host,
+    return {"schema": "batchmark/1", "created": now, "program": program, "host": host,
             "devices": [device], "records": records}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-
-    def choice(kind, known):
-        def parse(text):
-            names = [part for part in text.split(",") if part]
-            unknown = [name for name in names if name not in known]
-            if unknown:
-                raise argparse.ArgumentTypeError(f"unknown {kind} {unknown[0]!r}, expected some of: {', '.join(known)}")
-            return names
-        return parse
-
-    all_modes = ["eager", "channels_last", "graph", "compile"]
     parser.add_argument("batchmark", nargs="?", help="the program; not needed with --only-ours")
     parser.add_argument("--models", type=choice("model", MODELS), default=MODELS)
     parser.add_argument("--passes", type=choice("pass", PASSES), default=PASSES)
     parser.add_argument("--precisions", type=choice("precision", PRECISIONS), default=PRECISIONS)
-    parser.add_argument("--modes", type=choice("mode", all_modes), default=all_modes, help="modes of PyTorch")
+    parser.add_argument("--modes", type=choice("mode", MODES), default=MODES, help="modes of PyTorch")
     parser.add_argument("--engine", default="cuda", help="engine of Batchmark")
     parser.add_argument("--device", help="device of Batchmark, which must be the first that PyTorch sees")
     parser.add_argument("--only-ours", metavar="FILE", help="take Batchmark's figures from this result file")
@@ -321,6 +324,7 @@ def main():
     parser.add_argument("--iterations", type=int, default=100, help="iterations of each run of Batchmark")
     parser.add_argument("--out", default="comparison", metavar="DIR", help="folder of what is written")
     parser.add_argument("--python", default=sys.executable, help="the Python that has PyTorch")
+    parser.set_defaults(minibatch=MINIBATCH)
     arguments = parser.parse_args()
     if not arguments.batchmark and not arguments.only_ours:
         parser.error("name the batchmark program, or a result file with --only-ours")
