@@ -11,6 +11,7 @@
 pub mod bench;
 pub mod catalog;
 pub mod engine;
+pub mod estimate;
 pub mod graph;
 pub mod import;
 pub mod models;
