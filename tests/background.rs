@@ -13,6 +13,7 @@ use compute::bench::store;
 use compute::bench::supervisor::{Update, WorkerCommand};
 use compute::engine::fake::Script;
 use compute::engine::{EngineKind, Tier};
+use compute::import::{Given, Unknown};
 use compute::models::Model;
 use compute::plan::Pass;
 use compute::shape::Precision;
@@ -170,4 +171,43 @@ fn files_are_read_beside_the_window() {
         assert_eq!(reason.is_none(), is_good, "{reason:?}");
         assert!(reason.is_none_or(|reason| reason.contains("bad.json") && !reason.contains('\n')));
     }
+}
+
+/// Files of other programs come the same way, with what they don't say; what the user says of one is heeded.
+#[test]
+fn a_foreign_file_says_what_it_lacks_and_is_told() {
+    let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../compute/src/import/fixtures/trtexec_times.json"));
+    let mut background = background(None);
+    let mut read = |effect: Effect| {
+        background.perform(effect);
+        let loaded = wait_for("the file", || match background.next_message()? {
+            Message::Loaded { result, .. } => Some(result.expect("it can be imported")),
+            _ => None,
+        });
+        let unknown = wait_for("what it lacks", || match background.next_message()? {
+            Message::Unknown(_, unknown) => Some(unknown),
+            _ => None,
+        });
+        (loaded.file, unknown)
+    };
+    let (_, unknown) = read(Effect::Load(vec![path.clone()]));
+    assert_eq!(unknown, [Unknown::Device, Unknown::Precision, Unknown::Minibatch]);
+    let given = Given { device: Some("L40S".into()), precision: Some(Precision::F16), minibatch: Some(8) };
+    let (file, unknown) = read(Effect::LoadAs(given, path));
+    assert_eq!(unknown, []);
+    assert_eq!(file.devices[0].name, "L40S");
+    let record = &file.records[0];
+    assert_eq!((record.precision, record.minibatch), (Precision::F16, 8));
+    assert!(record.throughput_per_sec.is_some(), "with its minibatch the time becomes a rate");
+}
+
+#[test]
+fn published_results_are_unpacked_beside_the_window() {
+    let mut background = background(None);
+    background.perform(Effect::UnpackPublished);
+    let sets = wait_for("the sets", || match background.next_message()? {
+        Message::Published(sets) => Some(sets.expect("they are part of the program")),
+        _ => None,
+    });
+    assert_eq!(sets.len(), 14);
 }

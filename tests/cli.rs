@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
@@ -206,8 +206,7 @@ fn a_driver_without_device_is_told_from_one_too_old_and_a_stub() {
             "int cuDriverGetVersion(int* version) {{ *version = {version}; return {status}; }}\n\
              int cuInit(unsigned flags) {{ return {init}; }}\n"
         );
-        let others = ["cuDeviceGetCount", "cuDeviceGetName", "cuDeviceGetPCIBusId"];
-        for name in functions.iter().copied().filter(|name| *name != "cuInit").chain(others) {
+        for name in functions.iter().copied().filter(|name| *name != "cuInit") {
             source += &format!("int {name}(void) {{ return 0; }}\n");
         }
         let text = libraries.path().join("driver.c");
@@ -235,10 +234,14 @@ fn each_bad_file_is_named_in_a_line_and_the_others_load() {
     write_file(&folder, "good.json", "1", 100.0);
     let good = fs::read_to_string(folder.path().join("good.json")).expect("just written");
     let bad = [
-        ("foreign.json", "{\"results\": []}".to_owned(), "it has no \"schema\", expected a JSON object with"),
+        (
+            "foreign.json",
+            "{\"results\": []}".to_owned(),
+            "its format is not known, expected a result file of one of: Batchmark",
+        ),
         ("truncated.json", good[..good.len() / 2].to_owned(), "it is cut off at line 1"),
         ("nan.json", good.replace("100.0", "NaN"), "it has a NaN or an infinity"),
-        ("deep.json", format!("{{\"schema\":{}", "[".repeat(100_000)), "it is nested too deeply"),
+        ("deep.json", format!("{{\"schema\":{}", "[".repeat(100_000)), "is broken at line 1"),
         ("types.json", good.replace("[{\"model\"", "\"x\",[{\"model\""), "it is not JSON"),
         (
             "records.json",
@@ -262,6 +265,81 @@ fn each_bad_file_is_named_in_a_line_and_the_others_load() {
         let lines: Vec<&str> = said.lines().filter(|line| line.starts_with(&format!("error: {name:?} "))).collect();
         assert!(lines.len() == 1 && lines[0].contains(expected), "{name}: {lines:?}");
     }
+}
+
+/// A file of every format that is known, as its program writes it; a log of a device's state holds no results.
+#[test]
+fn files_of_other_programs_are_imported() {
+    let folder = folder();
+    let fixtures = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../compute/src/import/fixtures"));
+    let mut count = 0;
+    for fixture in fs::read_dir(fixtures).expect("the folder exists").flatten() {
+        let path = fixture.path();
+        let path = path.to_str().expect("UTF-8");
+        if path.ends_with("nvidia_smi.csv") {
+            let output = run_to(&folder, &["import", path, "--out", "smi.json"], 1);
+            assert!(stderr(&output).contains("utilization 66%"), "{}", stderr(&output));
+            continue;
+        }
+        run_to(&folder, &["import", path, "--out", "all.json", "--device", "NVIDIA GeForce RTX 4090"], 0);
+        count += 1;
+    }
+    let rows = run_to(&folder, &["show", "all.json", "--format", "json"], 0);
+    let rows: Value = serde_json::from_str(&stdout(&rows)).expect("JSON");
+    let rows = rows.as_array().expect("a list");
+    assert!(count > 10 && rows.len() > 3 * count, "{count} files, {} records", rows.len());
+    assert!(rows.iter().all(|row| row["device"].is_string()));
+}
+
+/// Pickles run code when they are loaded.
+#[test]
+fn what_is_no_result_file_says_what_was_expected() {
+    let folder = folder();
+    fs::write(folder.path().join("results.pkl"), b"\x80\x04\x95").expect("the folder is writable");
+    fs::write(folder.path().join("half.csv"), "model,infer_samples_per_sec\n").expect("the folder is writable");
+    let output = run_to(&folder, &["import", "results.pkl", "half.csv", "--out", "out.json"], 1);
+    let said = stderr(&output);
+    for expected in ["results.pkl\" can't be imported: it is a Python pickle", "half.csv\" looks like a file of timm"] {
+        assert!(said.contains(expected), "{expected:?} in {said}");
+    }
+    assert!(!folder.path().join("out.json").exists(), "nothing is written where nothing was read");
+}
+
+/// The acceptance of a buyer: 2000 in money, 24 GiB, training two networks in mixed precision.
+#[test]
+fn gpus_are_ranked_for_a_buyer() {
+    let folder = folder();
+    let arguments = [
+        "decide",
+        "--model",
+        "resnet50,vgg16",
+        "--budget",
+        "2000",
+        "--memory",
+        "24",
+        "--precision",
+        "f16",
+        "--top",
+        "50",
+    ];
+    let output = run_to(&folder, &[&arguments[..], &["--format", "json"]].concat(), 0);
+    let rows: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let rows = rows.as_array().expect("a list");
+    assert!(!rows.is_empty());
+    let number = |row: &Value, key: &str| row[key].as_f64().unwrap_or(f64::NAN);
+    for row in rows {
+        assert!(number(row, "price") <= 2000.0 && number(row, "memory_gib") >= 24.0, "{row}");
+        let evidence = row["evidence"].as_str().expect("every number says where it comes from");
+        assert!(evidence.contains("published by") || evidence.contains("estimated from"), "{evidence}");
+    }
+    let rates: Vec<f64> = rows.iter().map(|row| number(row, "throughput_per_sec")).collect();
+    assert!(rates.is_sorted_by(|a, b| a >= b), "{rates:?}");
+    let people = stdout(&run_to(&folder, &arguments, 0));
+    assert!(people.contains("Not candidates: ") && people.contains("needs "), "{people}");
+    // A price of the user's, and what is no GPU.
+    let given = run_to(&folder, &[&arguments[..], &["--price", "GeForce RTX 3090=700", "--by", "price"]].concat(), 0);
+    assert!(stdout(&given).contains("you"), "{}", stdout(&given));
+    run_to(&folder, &["decide", "--price", "RTX=700"], 2);
 }
 
 #[test]

@@ -4,9 +4,12 @@
 //! something failed and what could be done is done, 2 when the arguments were wrong.
 
 mod compare;
+mod decide;
 mod devices;
+mod evaluate;
 mod export;
 mod files;
+mod import;
 mod kernels;
 mod memory;
 mod models;
@@ -51,6 +54,12 @@ enum Command {
     Compare(compare::Arguments),
     /// Write the records of result files as CSV, Markdown or JSON
     Export(export::Arguments),
+    /// Bring files of other programs into a result file
+    Import(import::Arguments),
+    /// Rank GPUs for a mix of work, by measured, published and estimated numbers
+    Decide(decide::Arguments),
+    /// Tell how well estimates meet known figures, each GPU held out in turn
+    Evaluate(evaluate::Arguments),
     /// Measure for another process: requests on standard input, events on standard output
     #[command(hide = true)]
     Worker,
@@ -107,6 +116,9 @@ fn execute(command: Command) -> anyhow::Result<Outcome> {
         Command::Show(arguments) => show::execute(&arguments),
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::Export(arguments) => export::execute(&arguments),
+        Command::Import(arguments) => import::execute(&arguments),
+        Command::Decide(arguments) => decide::execute(&arguments),
+        Command::Evaluate(arguments) => evaluate::execute(&arguments),
         Command::Worker => {
             // A terminal sends Ctrl-C to every process of the command; when a run ends is its supervisor's decision.
             ctrlc::set_handler(|| {})?;

@@ -7,6 +7,7 @@
 
 pub mod action;
 pub mod background;
+pub mod buyer;
 pub mod custom;
 pub mod devices;
 pub mod drawing;
@@ -20,6 +21,7 @@ pub mod state;
 mod chart_panel;
 mod chart_view;
 mod custom_form;
+mod decide_panel;
 mod details_panel;
 mod device_panel;
 mod efficiency_panel;
@@ -54,6 +56,9 @@ use preferences::Preferences;
 use state::{Export, Look, Notice, NoticeKind, Panels, State, Tab};
 
 pub use text::Language;
+
+/// How long a frame takes in what comes from the background: with what follows, a frame stays under 16 ms.
+const NEWS_TIME: Duration = Duration::from_millis(3);
 
 /// Opens the window with `files` in its library and returns when it is closed; at once where another window takes the
 /// files. With `timing` the time from `began` to the first frame is said on standard error,
@@ -165,7 +170,9 @@ impl Window {
         let mut window = Self::with_state(context, state);
         window.background = Some(background);
         window.actions = vec![Action::FindDevices, Action::AddFiles(files)];
-        window.perform(context, vec![Effect::Load(known), Effect::UnpackPublished]);
+        let mut effects = window.state.library.reading(known);
+        effects.push(Effect::UnpackPublished);
+        window.perform(context, effects);
         window
     }
 
@@ -214,13 +221,21 @@ impl Window {
     pub fn receive(&mut self, context: &egui::Context, message: Message) {
         let effects = self.state.receive(message);
         self.perform(context, effects);
-        self.state.refresh();
+        self.refresh(context);
     }
 
     /// Does what the user does; for tests.
     pub fn act(&mut self, context: &egui::Context, action: Action) {
         let effects = self.state.apply(action);
         self.perform(context, effects);
+        self.refresh(context);
+    }
+
+    /// Brings what is shown up to date, and asks for what that takes.
+    fn refresh(&mut self, context: &egui::Context) {
+        if let Some(effect) = self.state.gather_numbers() {
+            self.perform(context, vec![effect]);
+        }
         self.state.refresh();
     }
 
@@ -310,14 +325,15 @@ impl Window {
         let (state, actions) = (&self.state, &mut self.actions);
         notices::ui(ui, state, actions);
         self.picture = match state.tab {
-            // What fits is known without results.
-            tab if tab != Tab::Memory && !state.library.has_records() => {
+            // What fits is known without results, and what others published may decide.
+            tab if !matches!(tab, Tab::Memory | Tab::Decide) && !state.library.has_records() => {
                 chart_panel::empty_ui(ui, state, actions);
                 None
             }
             Tab::Throughput => chart_panel::ui(ui, state, actions),
             Tab::Efficiency => efficiency_panel::ui(ui, state, actions),
             Tab::Memory => memory_panel::ui(ui, state, actions),
+            Tab::Decide => decide_panel::ui(ui, state, actions),
             Tab::Table => {
                 table_panel::ui(ui, state, actions);
                 None
@@ -344,6 +360,11 @@ impl eframe::App for Window {
             has_news = true;
             let effects = self.state.receive(message);
             self.perform(context, effects);
+            if self.frame_began.elapsed() > NEWS_TIME {
+                // The rest waits for the next frame.
+                context.request_repaint();
+                break;
+            }
         }
         self.take_drawing_faults(context);
         let zoom = context.zoom_factor();
@@ -370,7 +391,7 @@ impl eframe::App for Window {
             let effects = self.state.apply(action);
             self.perform(context, effects);
         }
-        self.state.refresh();
+        self.refresh(context);
         self.apply_look(context);
         if has_news {
             self.keep(context);

@@ -172,6 +172,14 @@ impl Software {
         Self { source: Some(MEASURED.to_owned()), ..Self::anywhere(engine) }
     }
 
+    /// What [`fmt::Display`] writes: a framework, or one as a source of figures runs it, such as `"pytorch of timm_results"`.
+    pub fn named(text: &str) -> Self {
+        match text.split_once(" of ") {
+            Some((family, source)) => Self { source: Some(source.trim().to_owned()), ..Self::anywhere(family.trim()) },
+            None => Self::anywhere(text),
+        }
+    }
+
     /// Whether this is the other, or one source of it.
     fn is_of(&self, other: &Self) -> bool {
         self.family == other.family && (other.source.is_none() || self.source == other.source)

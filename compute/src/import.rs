@@ -32,10 +32,12 @@ mod trtexec;
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::bench::record::ResultFile;
 use crate::bench::store::{self, LoadError};
+use crate::catalog;
 use crate::shape::Precision;
 
 pub use format::Format;
@@ -45,7 +47,7 @@ pub use nvidia_smi::Reading;
 ///
 /// It takes the place of what would be guessed. Where the file states something else, `device` and `precision` still win
 /// and the record says so in a note; a stated minibatch stays, for it differs from record to record.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Given {
     /// Name of the device.
     pub device: Option<String>,
@@ -66,6 +68,8 @@ pub struct Imported {
     pub notes: Vec<String>,
     /// What was guessed or is missing and may be given.
     pub unknown: Vec<Unknown>,
+    /// Records that were left out, with a note each; of files of ours alone.
+    pub n_left_out: usize,
     /// Readings of a log of the device's own state; empty for every other format.
     pub telemetry: Vec<Reading>,
 }
@@ -173,8 +177,7 @@ pub fn import(name: &str, bytes: &[u8], given: &Given) -> Result<Imported, Impor
     let malformed = |fault: Fault| ImportError::Malformed { name: name.to_owned(), format, reason: fault.message() };
     content.read(format, &mut draft).map_err(malformed)?;
     let mut imported = draft.finish().map_err(malformed)?;
-    // Whoever knows the GPUs' peaks calls this again with them.
-    plausible::doubt(&mut imported.file, &|_, _| None);
+    plausible::doubt(&mut imported.file, &|device, precision| catalog::find(device)?.peak(precision));
     imported.notes.extend(plausible::note(&imported.file));
     Ok(imported)
 }
@@ -189,7 +192,8 @@ fn ours(name: &str, text: &str, mut notes: Vec<String>) -> Result<Imported, Impo
     })?;
     notes.extend(loaded.notes);
     let (unknown, telemetry) = (Vec::new(), Vec::new());
-    Ok(Imported { format: Format::Batchmark, file: loaded.file, notes, unknown, telemetry })
+    let n_left_out = loaded.n_left_out;
+    Ok(Imported { format: Format::Batchmark, file: loaded.file, notes, unknown, n_left_out, telemetry })
 }
 
 #[cfg(test)]

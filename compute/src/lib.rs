@@ -10,6 +10,7 @@
 
 pub mod bench;
 pub mod catalog;
+pub mod decide;
 pub mod engine;
 pub mod estimate;
 pub mod graph;

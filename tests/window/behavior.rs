@@ -9,9 +9,10 @@ use batchmark::gui::action::Effect;
 use batchmark::gui::background::Background;
 use batchmark::gui::drawing::DrawingFaults;
 use batchmark::gui::library::Content;
-use batchmark::gui::state::Export;
+use batchmark::gui::state::{Export, Tab};
 use compute::bench::event::Phase;
 use compute::bench::supervisor::{Update, WorkerCommand};
+use compute::estimate::{Evidence, Fit};
 use eframe::wgpu;
 
 use super::*;
@@ -390,6 +391,66 @@ fn a_file_is_labeled() {
     let state = window.state().state();
     let entry = state.library.files.iter().find(|entry| entry.path.ends_with("lab.json")).expect("it is there");
     assert_eq!(entry.label(), Some("The lab's server"));
+}
+
+/// A window that knows what others published.
+fn with_published() -> State {
+    let mut state = State::default();
+    let sets = compute::published::sets().expect("they are part of the program");
+    state.receive(Message::Published(Ok(sets)));
+    state
+}
+
+#[test]
+fn published_results_are_hidden_until_a_comparison_is_asked_for() {
+    let mut window = open(with_published());
+    window.get_by_label("How fast does this machine train and run deep networks?");
+    window.get_all_by_label("2017: GPU × framework").next().expect("it is offered").click();
+    window.run();
+    window.get_by_label("vgg16, GeForce GTX 1080 · Caffe git 1464368 · f32: 230 samples/s").click();
+    window.run();
+    window.get_by_label("230.176 images_per_s, VGG-16, inference, fp32, 224x224");
+    window.get_by_label("Apache-2.0");
+    click(&mut window, "2019: framework × precision");
+    window.get_by_label("resnet50, Tesla V100 SXM2 16 GB · PyTorch NGC 21.03 · f16: 2 150 samples/s");
+    // A restart finds them as they were left.
+    let kept = batchmark::gui::preferences::Preferences::of(window.state().state());
+    let mut again = State::default();
+    kept.restore(&mut again);
+    let sets = compute::published::sets().expect("they are part of the program");
+    again.receive(Message::Published(Ok(sets)));
+    again.refresh();
+    assert_eq!(again.chart.series.len(), window.state().state().chart.series.len());
+}
+
+#[test]
+fn a_buyer_gets_a_ranking_that_says_where_numbers_come_from() {
+    let mut state = with_published();
+    state.apply(Action::Turn(Tab::Decide));
+    let mut window = open(state);
+    let sets = compute::published::sets().expect("they are part of the program");
+    let evidence: Vec<Evidence> = sets.iter().flat_map(|set| Evidence::of(&set.file)).collect();
+    receive(&mut window, Message::Fitted(Arc::new(Fit::new(&evidence))));
+    let names = |window: &Harness<'_, Window>| -> Vec<String> {
+        let decision = window.state().state().deciding.decision.as_ref().expect("it can be made");
+        decision.candidates.iter().map(|candidate| candidate.gpu.name.clone()).collect()
+    };
+    let all = names(&window);
+    assert!(all.len() > 20, "{all:?}");
+    // The budget is off until it is asked for.
+    window.get_by_role_and_label(egui::accesskit::Role::Button, "Budget").click();
+    window.run();
+    let few = names(&window);
+    assert!(!few.is_empty() && few.len() < all.len(), "{few:?}");
+    let first = few[0].clone();
+    window.get_by_label(&format!("Price of {first}"));
+    // A price of the user's counts from then on.
+    let mut buyer = window.state().state().buyer.clone();
+    buyer.prices.insert(first.clone(), 5000.0);
+    let context = window.ctx.clone();
+    window.state_mut().act(&context, Action::Buy(Box::new(buyer)));
+    window.run();
+    assert!(!names(&window).contains(&first), "it is above the budget now");
 }
 
 /// Few bars stand upright, many lie below each other; each can be reached in both.

@@ -1,10 +1,10 @@
-//! Result files named as arguments.
+//! Result files named as arguments, ours or of other programs.
 
 use std::path::PathBuf;
 
 use compute::bench::export::Source;
 use compute::bench::record::ResultFile;
-use compute::bench::store;
+use compute::import::{self, Given};
 
 use super::Outcome;
 use super::output::say;
@@ -22,7 +22,7 @@ impl Files {
         let mut files = Vec::new();
         let mut outcome = Outcome::Done;
         for path in paths {
-            match store::load(path) {
+            match import::load(path, &Given::default()) {
                 Ok(loaded) => {
                     let name = path.display().to_string();
                     for note in &loaded.notes {

@@ -7,7 +7,10 @@ use std::time::Duration;
 use compute::bench::export::Format;
 use compute::bench::spec::RunSpec;
 use compute::bench::suite::{self, Selection, Suite};
+use compute::estimate::Evidence;
+use compute::import::Given;
 
+use super::buyer::Buyer;
 use super::custom::Custom;
 use super::devices::Devices;
 use super::preferences::Preferences;
@@ -67,6 +70,8 @@ pub enum Action {
         /// Whether it is shown.
         is_shown: bool,
     },
+    /// Changes what a buyer wishes for.
+    Buy(Box<Buyer>),
     /// Shows one of the published comparisons.
     ComparePublished(Comparison),
     /// Names a series; an empty name takes the user's back.
@@ -82,6 +87,13 @@ pub enum Action {
         file: SourceId,
         /// Its label.
         label: String,
+    },
+    /// Says of a file what it does not, and reads it anew.
+    Tell {
+        /// The file.
+        file: SourceId,
+        /// What is said.
+        given: Given,
     },
     /// Gives a series another color.
     Recolor {
@@ -140,6 +152,10 @@ pub enum Action {
 /// What takes time or touches the system; done in the background, never while drawing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
+    /// Read a file of which the user says something.
+    LoadAs(Given, PathBuf),
+    /// Fit estimates to what is known.
+    Fit(Vec<Evidence>),
     /// Unpack the published results.
     UnpackPublished,
     /// Lists devices.
@@ -231,9 +247,19 @@ impl State {
                 self.library.show(&series, is_shown);
                 self.is_chart_stale = true;
             }
+            Action::Buy(buyer) => {
+                self.buyer = *buyer;
+                self.is_page_stale = true;
+            }
             Action::ComparePublished(comparison) => self.compare_published(comparison),
             Action::Rename { series, name } => self.library.rename(&series, &name),
             Action::Label { file, label } => self.library.label(file, &label),
+            Action::Tell { file, given } => {
+                if let Some(entry) = self.library.files.iter_mut().find(|entry| entry.id == file) {
+                    entry.given = given.clone();
+                    return vec![Effect::LoadAs(given, entry.path.clone())];
+                }
+            }
             Action::Recolor { series, color } => self.library.recolor(&series, color),
             Action::Turn(tab) => {
                 self.tab = tab;
@@ -338,7 +364,7 @@ impl State {
         self.recent.truncate(RECENT_FILES);
         self.library.begin_loading(&paths);
         self.is_chart_stale = true;
-        vec![Effect::Load(paths)]
+        self.library.reading(paths)
     }
 
     /// Asks once when something would be lost; whoever wants to close again means it.

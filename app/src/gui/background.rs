@@ -14,8 +14,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use compute::bench::spec::RunSpec;
-use compute::bench::store;
+use compute::bench::store::Loaded;
 use compute::bench::supervisor::{Cancel, WorkerCommand, list_devices};
+use compute::estimate::Fit;
+use compute::import::{self, Given, Imported};
 use eframe::egui;
 
 use super::action::Effect;
@@ -92,8 +94,15 @@ impl Background {
             Effect::FindDevices => self.find_devices(),
             Effect::Load(paths) => {
                 self.watch.add(&paths);
-                self.load(paths);
+                self.load(paths, Given::default());
             }
+            Effect::LoadAs(given, path) => {
+                self.watch.add(std::slice::from_ref(&path));
+                self.load(vec![path], given);
+            }
+            Effect::Fit(evidence) => self.spawn("fit", move |outbox| {
+                outbox.post(Message::Fitted(Arc::new(Fit::new(&evidence))));
+            }),
             Effect::UnpackPublished => self.spawn("published", move |outbox| {
                 outbox.post(Message::Published(compute::published::sets().map_err(|error| error.to_string())));
             }),
@@ -209,15 +218,21 @@ impl Background {
         });
     }
 
-    fn load(&self, paths: Vec<PathBuf>) {
+    fn load(&self, paths: Vec<PathBuf>, given: Given) {
         self.spawn("load", move |outbox| {
             for path in paths {
-                let loaded = catch_unwind(AssertUnwindSafe(|| store::load(&path)));
-                let result = match loaded {
-                    Ok(loaded) => loaded.map(Box::new).map_err(|error| error.to_string()),
+                let read = catch_unwind(AssertUnwindSafe(|| import::load(&path, &given)));
+                let imported = match read {
+                    Ok(imported) => imported.map_err(|error| error.to_string()),
                     Err(_) => Err("reading it stopped unexpectedly".to_owned()),
                 };
-                outbox.post_of_many(Message::Loaded { path, result });
+                let unknown = imported.as_ref().map(|imported| imported.unknown.clone()).unwrap_or_default();
+                let result = imported
+                    .map(|Imported { file, notes, n_left_out, .. }| Box::new(Loaded { file, notes, n_left_out }));
+                outbox.post_of_many(Message::Loaded { path: path.clone(), result });
+                if !unknown.is_empty() || given != Given::default() {
+                    outbox.post(Message::Unknown(path, unknown));
+                }
             }
         });
     }

@@ -50,6 +50,8 @@ fn shown(state: &State) -> Vec<RecordRef> {
                 .collect()
         }
         Tab::Table => selected_rows(state),
+        // The ranking is no record of anybody's; it is exported as a picture.
+        Tab::Decide => Vec::new(),
     }
 }
 

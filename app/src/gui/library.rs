@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use compute::bench::record::{Record, ResultFile};
 use compute::bench::store::{self, Loaded};
 use compute::engine::Device;
+use compute::import::{Given, Unknown};
 
+use super::action::Effect;
 use super::text;
 use crate::chart::series::{Index, RecordRef, Series, Source, SourceId};
 
@@ -45,6 +47,10 @@ pub struct Entry {
     pub name: String,
     /// What came of reading it.
     pub content: Content,
+    /// What the user says that the file can't.
+    pub given: Given,
+    /// What the file does not say, and the user can.
+    pub unknown: Vec<Unknown>,
     /// Its series, sorted.
     pub series: Vec<Series>,
     index: Index,
@@ -94,6 +100,8 @@ impl Library {
                 path: path.clone(),
                 name,
                 content: Content::Loading,
+                given: Given::default(),
+                unknown: Vec::new(),
                 series,
                 index: Index::default(),
             });
@@ -126,6 +134,25 @@ impl Library {
         }
     }
 
+    /// What is to be done to read files: each with what the user says of it.
+    pub(super) fn reading(&self, paths: Vec<PathBuf>) -> Vec<Effect> {
+        let given = |path: &PathBuf| {
+            let entry = self.files.iter().find(|entry| entry.path == *path);
+            entry.map(|entry| entry.given.clone()).filter(|given| *given != Given::default())
+        };
+        let (told, plain): (Vec<PathBuf>, Vec<PathBuf>) = paths.into_iter().partition(|path| given(path).is_some());
+        let told = told.into_iter().filter_map(|path| Some(Effect::LoadAs(given(&path)?, path)));
+        let plain = (!plain.is_empty()).then_some(Effect::Load(plain));
+        plain.into_iter().chain(told).collect()
+    }
+
+    /// Notes what a file does not say.
+    pub fn set_unknown(&mut self, path: &Path, unknown: Vec<Unknown>) {
+        if let Some(entry) = self.entry_mut(path) {
+            entry.unknown = unknown;
+        }
+    }
+
     /// Takes a file out; its colors are free again.
     pub fn remove(&mut self, id: SourceId) {
         self.files.retain(|entry| entry.id != id);
@@ -149,8 +176,17 @@ impl Library {
         Source { id: THIS_MACHINE, name: text::this_machine(), file: &self.session, index: &self.session_index }
     }
 
-    /// Everything that has records.
+    /// Everything that has records and of which something may be shown.
     pub fn sources(&self) -> Vec<Source<'_>> {
+        let is_shown = |source: &Source<'_>| {
+            let is_published = self.published.iter().any(|entry| entry.id == source.id);
+            !is_published || source.index.series.iter().any(|series| !self.hidden.contains(series))
+        };
+        self.all_sources().into_iter().filter(is_shown).collect()
+    }
+
+    /// Everything that has records.
+    pub fn all_sources(&self) -> Vec<Source<'_>> {
         let files = self.entries().filter_map(Entry::source);
         std::iter::once(self.session_source()).chain(files).filter(|source| !source.file.records.is_empty()).collect()
     }
@@ -255,7 +291,8 @@ impl Entry {
     pub(super) fn published(id: SourceId, name: String, loaded: Loaded) -> Self {
         let index = Index::new(id, &loaded.file);
         let (path, series) = (PathBuf::from(&name), index.sorted_series());
-        Self { id, path, name, content: Content::Loaded(Box::new(loaded)), series, index }
+        let (given, unknown) = (Given::default(), Vec::new());
+        Self { id, path, name, content: Content::Loaded(Box::new(loaded)), given, unknown, series, index }
     }
 
     /// What the user called it; absent where it goes by its file's name.

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use compute::import::Unknown;
+use compute::shape::Precision;
 use eframe::egui;
 
 use super::action::Action;
@@ -93,7 +95,7 @@ pub(super) fn comparisons_ui(ui: &mut egui::Ui, actions: &mut Vec<Action>) {
 fn entry_height(ui: &egui::Ui, entry: &Entry) -> f32 {
     let lines = 1 + match &entry.content {
         Content::Loading | Content::Failed(_) => 1,
-        Content::Loaded(loaded) => entry.series.len().max(1) + loaded.notes.len(),
+        Content::Loaded(loaded) => entry.series.len().max(1) + entry.unknown.len() + loaded.notes.len(),
     };
     lines as f32 * (ui.spacing().interact_size.y + ui.spacing().item_spacing.y) + theme::GRID
 }
@@ -112,6 +114,14 @@ fn entry_ui(ui: &mut egui::Ui, state: &State, entry: &Entry, actions: &mut Vec<A
                 ui.label(egui::RichText::new(text::no_records()).small().weak());
             }
             series_ui(ui, state, &entry.series, actions);
+            for unknown in &entry.unknown {
+                let what = match unknown {
+                    Unknown::Device => text::unknown_device(),
+                    Unknown::Precision => text::unknown_precision(),
+                    Unknown::Minibatch => text::unknown_minibatch(),
+                };
+                ui.label(egui::RichText::new(what).small().color(ui.visuals().warn_fg_color));
+            }
             for note in &loaded.notes {
                 ui.label(egui::RichText::new(note).small().color(ui.visuals().warn_fg_color));
             }
@@ -139,10 +149,54 @@ fn file_ui(ui: &mut egui::Ui, entry: &Entry, actions: &mut Vec<Action>) {
                     if ui.add(field).labelled_by(title.id).changed() {
                         actions.push(Action::Label { file: entry.id, label });
                     }
+                    given_ui(ui, entry, actions);
                 });
             });
         });
     });
+}
+
+/// What the file does not say, where there is something, for the user to say.
+fn given_ui(ui: &mut egui::Ui, entry: &Entry, actions: &mut Vec<Action>) {
+    let mut given = entry.given.clone();
+    let is_open = |unknown: Unknown, is_given: bool| is_given || entry.unknown.contains(&unknown);
+    let mut is_done = false;
+    if is_open(Unknown::Device, given.device.is_some()) {
+        ui.add_space(theme::GRID);
+        let title = ui.label(egui::RichText::new(text::given_device()).small().weak());
+        // What is being typed is kept until it is entered: every change would read the file anew.
+        let id = ui.scope_id().with("given device");
+        let known = given.device.clone().unwrap_or_default();
+        let mut typed = ui.data(|data| data.get_temp::<String>(id)).unwrap_or(known);
+        let field = ui.add(egui::TextEdit::singleline(&mut typed).desired_width(220.0)).labelled_by(title.id);
+        ui.data_mut(|data| data.insert_temp(id, typed.clone()));
+        if field.lost_focus() {
+            given.device = Some(typed.trim().to_owned()).filter(|name| !name.is_empty());
+            is_done = true;
+        }
+    }
+    if is_open(Unknown::Precision, given.precision.is_some()) {
+        ui.add_space(theme::GRID);
+        ui.label(egui::RichText::new(text::given_precision()).small().weak());
+        ui.horizontal(|ui| {
+            for precision in Precision::ALL {
+                is_done |= ui.selectable_value(&mut given.precision, Some(precision), precision.name()).clicked();
+            }
+        });
+    }
+    if is_open(Unknown::Minibatch, given.minibatch.is_some()) {
+        ui.add_space(theme::GRID);
+        let title = ui.label(egui::RichText::new(text::given_minibatch()).small().weak());
+        let mut minibatch = given.minibatch.unwrap_or(0);
+        let drag = ui.add(egui::DragValue::new(&mut minibatch).range(0..=65_536)).labelled_by(title.id);
+        if drag.lost_focus() || drag.drag_stopped() {
+            given.minibatch = Some(minibatch).filter(|minibatch| *minibatch > 0);
+            is_done = true;
+        }
+    }
+    if is_done && given != entry.given {
+        actions.push(Action::Tell { file: entry.id, given });
+    }
 }
 
 fn series_ui(ui: &mut egui::Ui, state: &State, all: &[Series], actions: &mut Vec<Action>) {

@@ -44,6 +44,11 @@ pub(super) struct Paint {
 }
 
 impl Paint {
+    /// A color alone.
+    pub(super) const fn plain(color: Color32) -> Self {
+        Self { color, is_hatched: false }
+    }
+
     pub(super) fn bar(&self, ui: &egui::Ui, rect: Rect) {
         self.bar_of(ui, false, rect);
     }

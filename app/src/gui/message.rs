@@ -1,11 +1,14 @@
 //! What comes from the background, and what becomes of it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use compute::bench::record::Status;
 use compute::bench::store::Loaded;
 use compute::bench::supervisor::Update;
 use compute::engine::Listing;
+use compute::estimate::Fit;
+use compute::import::Unknown;
 use compute::published::Set;
 
 use super::action::{Action, Effect};
@@ -26,6 +29,10 @@ pub enum Message {
         /// Its content.
         result: Result<Box<Loaded>, String>,
     },
+    /// What a file that was read does not say.
+    Unknown(PathBuf, Vec<Unknown>),
+    /// Estimates were fitted.
+    Fitted(Arc<Fit>),
     /// The published results were unpacked, or why not.
     Published(Result<Vec<Set>, String>),
     /// The user picked files to add.
@@ -82,6 +89,8 @@ impl State {
                 self.library.finish_loading(&path, result);
                 self.is_chart_stale = true;
             }
+            Message::Unknown(path, unknown) => self.library.set_unknown(&path, unknown),
+            Message::Fitted(fit) => self.take_fit(fit),
             Message::Published(Ok(sets)) => self.take_published(sets),
             Message::Published(Err(reason)) => self.notify(NoticeKind::Problem, text::no_published(&reason)),
             Message::PickedFiles(paths) => return self.add_files(paths),
@@ -104,7 +113,7 @@ impl State {
             Message::FileChanged(path) => {
                 // It is shown as it was until it is read anew.
                 if self.library.files.iter().any(|entry| entry.path == path) {
-                    return vec![Effect::Load(vec![path])];
+                    return self.library.reading(vec![path]);
                 }
             }
             Message::HandedOver(paths) => {

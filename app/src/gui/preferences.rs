@@ -6,10 +6,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use compute::import::Given;
 use compute::plan::Pass;
 use compute::shape::Precision;
 use serde::{Deserialize, Serialize};
 
+use super::buyer::Buyer;
 use super::library::{Entry, Library};
 use super::state::{Look, MemoryChoice, Panels, State, Tab};
 use crate::chart::series::{Series, SourceId};
@@ -38,6 +40,8 @@ pub struct Preferences {
     sort: Sort,
     model: Option<String>,
     memory: MemoryChoice,
+    #[serde(default)]
+    buyer: Buyer,
     hidden_columns: Vec<table::Column>,
     order: Option<(table::Column, bool)>,
     files: Vec<File>,
@@ -54,6 +58,9 @@ pub(super) struct File {
     /// What the user called it; absent where it goes by its file's name.
     #[serde(default)]
     label: Option<String>,
+    /// What the user says of it.
+    #[serde(default)]
+    given: Given,
     series: Vec<Kept>,
 }
 
@@ -95,6 +102,7 @@ impl Preferences {
             sort,
             model,
             memory: state.memory,
+            buyer: state.buyer.clone(),
             hidden_columns: state.table.hidden_columns.clone(),
             order: state.table.order,
             files: state.library.files.iter().map(|entry| File::of(entry, state)).collect(),
@@ -113,12 +121,16 @@ impl Preferences {
         let Self { pass, precision, minibatch, unit, is_logarithmic, sort, model, .. } = self;
         state.settings = Settings { pass, precision, minibatch, unit, is_logarithmic, sort, model, baseline: None };
         state.memory = self.memory;
+        state.buyer = self.buyer;
         state.table = table::View { order: self.order, hidden_columns: self.hidden_columns, search: String::new() };
         state.recent = self.recent;
         let paths: Vec<PathBuf> = self.files.iter().map(|file| file.path.clone()).collect();
         state.library.begin_loading(&paths);
         for file in self.files {
             let id = state.library.files.iter().find(|entry| entry.path == file.path).map(|entry| entry.id);
+            if let Some(entry) = state.library.files.iter_mut().find(|entry| Some(entry.id) == id) {
+                entry.given = file.given.clone();
+            }
             if let (Some(id), Some(label)) = (id, &file.label) {
                 state.library.label(id, label);
             }
@@ -232,6 +244,7 @@ impl File {
         Self {
             path: entry.path.clone(),
             label: entry.label().map(str::to_owned),
+            given: entry.given.clone(),
             series: entry.series.iter().map(kept).collect(),
         }
     }

@@ -30,6 +30,7 @@ pub(super) enum Start {
     #[cfg(unix)]
     First(std::os::unix::net::UnixListener),
     /// Another window has taken the files.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "there nothing is handed over"))]
     HandedOver,
     /// It can't be known; a window is opened.
     Alone,

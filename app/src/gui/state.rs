@@ -10,6 +10,7 @@ use compute::shape::Precision;
 use eframe::egui;
 use serde::{Deserialize, Serialize};
 
+use super::buyer::{Buyer, Deciding};
 use super::custom::Custom;
 use super::devices::Devices;
 use super::library::Library;
@@ -54,6 +55,10 @@ pub struct State {
     pub memory: MemoryChoice,
     /// What models need; brought up to date while it is shown.
     pub needs: Needs,
+    /// What a buyer wishes for.
+    pub buyer: Buyer,
+    /// What the page for buyers rests on, and shows.
+    pub deciding: Deciding,
     /// Which rows the table shows, and in which order.
     pub table: table::View,
     /// The table's rows; brought up to date while it is shown.
@@ -101,13 +106,15 @@ pub enum Tab {
     Efficiency,
     /// What fits into memory.
     Memory,
+    /// Which GPU to buy.
+    Decide,
     /// Every record.
     Table,
 }
 
 impl Tab {
     /// Every page.
-    pub const ALL: [Self; 4] = [Self::Throughput, Self::Efficiency, Self::Memory, Self::Table];
+    pub const ALL: [Self; 5] = [Self::Throughput, Self::Efficiency, Self::Memory, Self::Decide, Self::Table];
 }
 
 /// Which of the two looks.
@@ -270,6 +277,7 @@ impl State {
         let sources = self.library.sources();
         let hidden = &self.library.hidden;
         if is_chart_stale {
+            self.deciding.is_stale = true;
             self.chart = throughput::chart(&sources, hidden, &self.settings);
         }
         match self.tab {
@@ -279,6 +287,7 @@ impl State {
                 let MemoryChoice { precision, minibatch } = self.memory;
                 self.needs = memory::needs(self.settings.pass, precision, minibatch, self.capacities());
             }
+            Tab::Decide => self.rank(),
             Tab::Table => {
                 self.rows = table::rows(&sources, hidden, &self.table);
                 let rows: BTreeSet<RecordRef> = self.rows.iter().copied().collect();

@@ -31,6 +31,7 @@ fn name(tab: Tab) -> &'static str {
         Tab::Throughput => text::tab_throughput(),
         Tab::Efficiency => text::tab_efficiency(),
         Tab::Memory => text::tab_memory(),
+        Tab::Decide => text::tab_decide(),
         Tab::Table => text::tab_table(),
     }
 }
@@ -58,8 +59,13 @@ fn files_ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
     ui.add_enabled_ui(has_records, |ui| {
         ui.menu_button(text::export(), |ui| {
             for export in Export::ALL {
-                // The table is no picture.
-                let can_export = state.tab != Tab::Table || !matches!(export, Export::Png | Export::Svg);
+                // The table is no picture, and the ranking of GPUs is no set of records.
+                let is_picture = matches!(export, Export::Png | Export::Svg);
+                let can_export = match state.tab {
+                    Tab::Table => !is_picture,
+                    Tab::Decide => is_picture,
+                    _ => true,
+                };
                 if ui.add_enabled(can_export, egui::Button::new(export_name(export))).clicked() {
                     actions.push(Action::Export(export));
                 }

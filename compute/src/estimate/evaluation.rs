@@ -129,7 +129,8 @@ impl Evaluation {
             ("all", "other source".to_owned(), other),
             ("all", "new generation".to_owned(), new),
         ];
-        let groups: [(&'static str, fn(&HeldOut) -> String); 5] = [
+        type Group = (&'static str, fn(&HeldOut) -> String);
+        let groups: [Group; 5] = [
             ("generation", |figure| figure.gpu.architecture.clone()),
             ("model", |figure| figure.workload.model.to_string()),
             ("precision", |figure| figure.workload.precision.to_string()),

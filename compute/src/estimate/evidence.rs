@@ -44,6 +44,8 @@ pub struct Evidence {
     pub software: String,
     /// Short name of the publication, or [`MEASURED`].
     pub source: String,
+    /// Whether the network is only nearly that of the workload.
+    pub is_alike: bool,
     /// Whether the time includes the optimizer's update of the parameters. Series are alike in this, so it needs no factor.
     pub includes_update: bool,
 }
@@ -82,6 +84,7 @@ impl Evidence {
             throughput_per_sec,
             software: record.engine.clone(),
             source: origin.map_or(MEASURED, |origin| &origin.source).to_owned(),
+            is_alike: record.definition.is_empty(),
             includes_update: origin.is_some_and(|origin| origin.figure.phase == "train_step"),
         })
     }

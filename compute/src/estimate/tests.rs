@@ -54,6 +54,7 @@ fn synthetic(software: &str, factor: f64, gpus: &[(&str, f64)]) -> Vec<Evidence>
                     throughput_per_sec: minibatch as f64 / (nominal.secs * factor * generation),
                     software: software.to_owned(),
                     source: "synthetic".to_owned(),
+                    is_alike: false,
                     includes_update: false,
                 });
             }

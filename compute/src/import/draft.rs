@@ -168,7 +168,7 @@ impl<'a> Draft<'a> {
             ..ResultFile::default()
         };
         let Self { format, notes, unknown, telemetry, .. } = self;
-        Ok(Imported { format, file, notes, unknown, telemetry })
+        Ok(Imported { format, file, notes, unknown, n_left_out: 0, telemetry })
     }
 
     /// A foreign model's name, which must not be that of one of our networks.

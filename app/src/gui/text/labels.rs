@@ -95,6 +95,12 @@ super::texts! {
     comparison_2019: "2019: framework × precision", "2019：框架 × 精度";
     comparison_2019_hint: "In the place of Synced's comparison of 2019, whose figures are pictures: NVIDIA's on a V100, inference at minibatch 32.", "代替 2019 年机器之心的对比（其数据为图片）：NVIDIA 在 V100 上的推理结果，小批量 32。";
     empty_published: "Or look at what others published:", "也可以看看他人发表的结果：";
+    given_device: "GPU that it was measured on", "测量所用的 GPU";
+    given_precision: "Precision", "精度";
+    given_minibatch: "Minibatch", "小批量";
+    unknown_device: "The GPU is not stated; click the name above to set it.", "文件未注明 GPU；点击上方名称设置。";
+    unknown_precision: "The precision is not stated; click the name above to set it.", "文件未注明精度；点击上方名称设置。";
+    unknown_minibatch: "The minibatch is not stated; click the name above to set it.", "文件未注明小批量；点击上方名称设置。";
     series_name: "Name in charts", "图表中的名称";
     series_color: "Color", "颜色";
     use_as_baseline: "Compare all with this", "以此为基准比较";
@@ -137,6 +143,39 @@ super::texts! {
     does_not_fit: "does not fit", "放不下";
     memory_largest: "Largest minibatch", "最大小批量";
     memory_no_device: "No device with known memory; the lines of common sizes are shown.", "没有已知显存的设备，仅显示常见容量的刻度线。";
+
+    // Decide.
+    tab_decide: "Decide", "选购";
+    decide_question: "Which GPU for this work?", "这项工作该选哪块 GPU？";
+    decide_nothing: "Choose at least one network, and inference, training or both.", "请至少选择一个网络，并选择推理、训练或两者。";
+    decide_wait: "Estimating…", "正在估算…";
+    share_hint: "Its share of the samples.", "该网络占样本的比例。";
+    budget: "Budget", "预算";
+    currency: "in", "货币";
+    currency_hint: "Prices at launch are known in USD alone; in another currency your own prices count.", "首发价格仅有美元；其他货币请填写您自己的价格。";
+    least_memory: "Memory at least (GiB)", "显存至少（GiB）";
+    most_power: "Power at most (W)", "功耗至多（W）";
+    any: "any", "不限";
+    no_limit: "No limit", "不限";
+    rank_by: "Rank by", "排名依据";
+    by_throughput: "throughput", "吞吐量";
+    by_price: "throughput for the price", "单位价格吞吐量";
+    by_power: "throughput for the power", "单位功耗吞吐量";
+    column_gpu: "GPU", "显卡";
+    column_price: "Price", "价格";
+    column_per_price: "per 1000", "每 1000";
+    column_per_watt: "per watt", "每瓦";
+    column_memory: "Memory", "显存";
+    column_power: "Power", "功耗";
+    column_evidence: "Numbers are", "数据来源";
+    field_matrix: "peak of the matrix units", "矩阵单元峰值";
+    field_bandwidth: "bandwidth", "带宽";
+    price_given: "Your price. Drag or click to change it; 0 takes it back.", "您填写的价格。拖动或点击可修改，填 0 则撤回。";
+    price_unknown: "No price is known. Drag or click to give one.", "价格未知。拖动或点击可填写。";
+    measured_here: "measured here", "本机测得";
+    from_file: "from a file", "来自文件";
+    published_figure: "published", "已发表";
+    estimated: "estimated", "估算";
 
     // Table.
     search: "Search", "搜索";

@@ -343,6 +343,36 @@ pub(in crate::gui) fn remove_file(name: &str) -> String {
     say!("Remove {name} from the library", "从结果库中移除 {name}")
 }
 
+pub(in crate::gui) fn decide_subtitle(needed: &str, count: usize) -> String {
+    say!(
+        "The work needs {needed} by its plans. {count} GPUs meet every condition. Hatched: estimated, with its 90% interval.",
+        "按计划需要 {needed}。{count} 块 GPU 满足全部条件。斜线表示估算值及其 90% 区间。"
+    )
+}
+
+pub(in crate::gui) fn share_of(model: &str) -> String {
+    say!("Share of {model}", "{model} 的比例")
+}
+
+pub(in crate::gui) fn price_of(gpu: &str) -> String {
+    say!("Price of {gpu}", "{gpu} 的价格")
+}
+
+pub(in crate::gui) fn price_at_launch(month: &str) -> String {
+    say!(
+        "Price at launch in {month}, a hint: nobody may ask for it today. Drag or click to give yours.",
+        "{month} 的首发价格，仅供参考。拖动或点击可填写您的价格。"
+    )
+}
+
+pub(in crate::gui) fn recalled(fields: &str) -> String {
+    say!("From general knowledge, not from a source at hand: {fields}.", "来自一般常识，无直接出处：{fields}。")
+}
+
+pub(in crate::gui) fn estimated_between(value: &str, low: &str, high: &str) -> String {
+    say!("about {value}, estimated; 90% interval {low} to {high}", "约 {value}（估算），90% 区间 {low} 至 {high}")
+}
+
 pub(in crate::gui) fn no_published(reason: &str) -> String {
     say!("The published results can't be shown: {reason}.", "无法显示已发表的结果：{reason}。")
 }
