@@ -45,8 +45,9 @@
 //! have few. Of networks that are exactly those of the suite the error is 16.5%, with 89% inside. Where GPU and source are
 //! both set aside, which is an estimate of a framework in general, it is 22%, with 94% inside and a factor of 2.2. For the
 //! ratio of two GPUs that are both set aside it is 15%, with 92% inside and a factor of 1.8; that to a measured GPU has
-//! the estimate's error. The last three were computed once, outside the program. For this program's own engines the only
+//! the estimate's error. These were computed once, outside the program. For this program's own engines the only
 //! GPU is the H200, so how they fare on another is known from other software alone, and nothing has tested it yet.
+
 mod evaluation;
 mod evidence;
 mod fit;

@@ -7,7 +7,11 @@ use super::fit::Row;
 use super::terms::Terms;
 use super::{CONFIDENCE, Estimate, Evidence, Fit, Software, Workload};
 use crate::bench::export::{Cell, Column, Table};
+use crate::bench::statistics::median;
 use crate::catalog::Gpu;
+
+/// What a figure's group is called.
+type NameOf = fn(&HeldOut) -> String;
 
 /// Estimates of figures that they did not rest on.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,8 +133,7 @@ impl Evaluation {
             ("all", "other source".to_owned(), other),
             ("all", "new generation".to_owned(), new),
         ];
-        type Group = (&'static str, fn(&HeldOut) -> String);
-        let groups: [Group; 5] = [
+        let groups: [(&'static str, NameOf); 5] = [
             ("generation", |figure| figure.gpu.architecture.clone()),
             ("model", |figure| figure.workload.model.to_string()),
             ("precision", |figure| figure.workload.precision.to_string()),
@@ -178,22 +181,17 @@ impl Score {
     fn new(group: &'static str, name: String, figures: &[&HeldOut]) -> Self {
         let gpus: BTreeSet<&str> = figures.iter().map(|figure| figure.gpu.name.as_str()).collect();
         let n_inside = figures.iter().filter(|figure| figure.is_inside()).count();
+        let errors: Vec<f64> = figures.iter().map(|figure| figure.error()).collect();
         let spreads = figures.iter().map(|figure| figure.estimate.interval[1] / figure.estimate.throughput_per_sec);
+        let spreads: Vec<f64> = spreads.collect();
         Self {
             group,
             name,
             n_figures: figures.len(),
             n_gpus: gpus.len(),
-            median_error: median(figures.iter().map(|figure| figure.error()).collect()),
+            median_error: median(&errors),
             inside: n_inside as f64 / figures.len() as f64,
-            spread: median(spreads.collect()),
+            spread: median(&spreads),
         }
     }
-}
-
-/// The middle value, of an even number the mean of the two in the middle.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let half = values.len() / 2;
-    if values.len().is_multiple_of(2) { (values[half - 1] + values[half]) / 2.0 } else { values[half] }
 }

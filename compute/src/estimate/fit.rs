@@ -90,7 +90,8 @@ impl Fit {
 
     /// What a GPU reaches in a workload with some software.
     ///
-    /// Memory is not looked at: a minibatch that the GPU can't hold is estimated as if it could.
+    /// A figure of exactly this GPU, workload and software is evidence like any other and not returned as it is: show it
+    /// instead of an estimate. Memory is not looked at: a minibatch that the GPU can't hold is estimated as if it could.
     ///
     /// # Errors
     /// [`TooLittle`], where the catalog or the evidence does not carry an estimate.
@@ -104,7 +105,8 @@ impl Fit {
     }
 
     /// Throughput of one GPU over that of another in the same workload and software. What is not known of the software
-    /// weighs on both alike, so that the interval is narrower than those of the two estimates.
+    /// weighs on both alike, so that the interval is narrower than that of two estimates by themselves. Where one of the two
+    /// has a measured figure, an estimate of the other over that figure is sharper still.
     ///
     /// # Errors
     /// [`TooLittle`], where one of the two can't be estimated.

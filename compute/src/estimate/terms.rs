@@ -50,8 +50,8 @@ impl Term {
     /// 0.13, precisions 0.23, launches 1.6, memory 0.8, vendor 0.08, generation 0.04, in a precision 0.14, GPU 0.12, in a
     /// series 0.13, network in a precision 0.10, peak 0.14, minibatch 0.05. Vendors and generations are given more, as
     /// the evidence has two vendors and most of it four generations; memory less, as large slopes mislead where a source is
-    /// not known. Any of them a third larger or smaller moves the
-    /// median error of held-out figures by less than a percentage point.
+    /// not known. Those of the software and the GPU, a fifth to a half larger or smaller one at a time, moved the median
+    /// error of held-out figures by less than a percentage point.
     pub(super) const fn prior_sd(&self) -> f64 {
         match self {
             Self::All => 3.0,

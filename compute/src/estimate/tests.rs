@@ -124,7 +124,8 @@ fn too_little_is_said_and_not_guessed() {
         let workload = workload(Model::Resnet50, precision, minibatch);
         fit.estimate(gpu(name), &workload, &of(software)).map(|_| ()).unwrap_err()
     };
-    let cases: [(TooLittle, fn(&TooLittle) -> bool); 7] = [
+    type Check = fn(&TooLittle) -> bool;
+    let cases: [(TooLittle, Check); 7] = [
         (ask("GeForce RTX 4090", Precision::F32, 1, "slow"), |error| matches!(error, TooLittle::Generation { .. })),
         (ask("GeForce GTX 1080", Precision::F32, 1, "fast"), |error| matches!(error, TooLittle::Software { .. })),
         (ask("Radeon VII", Precision::F32, 1, "slow"), |error| matches!(error, TooLittle::Software { .. })),
