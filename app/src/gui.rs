@@ -58,7 +58,10 @@ use state::{Export, Look, Notice, NoticeKind, Panels, State, Tab};
 pub use text::Language;
 
 /// How long a frame takes in what comes from the background: with what follows, a frame stays under 16 ms.
-const NEWS_TIME: Duration = Duration::from_millis(3);
+const NEWS_TIME: Duration = Duration::from_millis(1);
+
+/// How long the chart may stay behind while much comes in.
+const MOST_STALE: Duration = Duration::from_millis(400);
 
 /// Opens the window with `files` in its library and returns when it is closed; at once where another window takes the
 /// files. With `timing` the time from `began` to the first frame is said on standard error,
@@ -134,6 +137,8 @@ pub struct Window {
     /// The longest that the window's thread was busy with a frame after the first, where that is to be told.
     longest_frame: Option<Duration>,
     frame_began: Instant,
+    /// When the chart was last brought up to date.
+    refreshed: Instant,
     /// What was shown in the last frame and can be exported as a picture.
     picture: Option<egui::Rect>,
     /// Where the next frame's picture goes as vectors.
@@ -191,6 +196,7 @@ impl Window {
             timing: None,
             longest_frame: None,
             frame_began: Instant::now(),
+            refreshed: Instant::now(),
             picture: None,
             svg_path: None,
             applied: Look::default(),
@@ -356,6 +362,7 @@ impl eframe::App for Window {
             eprintln!("first frame {} ms", began.elapsed().as_millis());
         }
         let mut has_news = !self.actions.is_empty();
+        let mut is_behind = false;
         while let Some(message) = self.background.as_ref().and_then(Background::next_message) {
             has_news = true;
             let effects = self.state.receive(message);
@@ -363,6 +370,7 @@ impl eframe::App for Window {
             if self.frame_began.elapsed() > NEWS_TIME {
                 // The rest waits for the next frame.
                 context.request_repaint();
+                is_behind = true;
                 break;
             }
         }
@@ -391,9 +399,13 @@ impl eframe::App for Window {
             let effects = self.state.apply(action);
             self.perform(context, effects);
         }
-        self.refresh(context);
+        // While much comes in, the chart follows a few times a second: both in one frame would take too long.
+        if !is_behind || self.refreshed.elapsed() > MOST_STALE {
+            self.refreshed = Instant::now();
+            self.refresh(context);
+        }
         self.apply_look(context);
-        if has_news {
+        if has_news && !is_behind {
             self.keep(context);
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A file is recognized by its content, never by its ending. Every figure keeps its source's own words and unit in
 //! [`Origin`](crate::bench::origin::Origin); what could be converted stands in the record's fields. What a file does not
-//! say is absent, what was guessed is said in a note. Our own files are passed through to [`store`](crate::bench::store).
+//! say is absent, what was guessed is said in a note. Our own files are passed through to [`store`].
 //!
 //! `text`, `json` and `delimited` turn bytes into rows, one file a format turns rows into entries, `draft` and `outcome`
 //! turn entries into records, `networks` says which foreign network is one of ours, and [`plausible`] finds what can't be

@@ -108,13 +108,13 @@ impl Background {
             }),
             Effect::PickFiles => {
                 // Made here: another thread does not speak the window's language.
-                let dialog = json_dialog();
+                let dialog = result_dialog(&["json", "csv", "log", "txt", "md", "sql"]);
                 self.spawn("open dialog", move |outbox| {
                     ask(outbox, || dialog.pick_files(), Message::PickedFiles, || Message::NoOpenDialog);
                 });
             }
             Effect::PickSavePath => {
-                let (store, dialog) = (Arc::clone(&self.store), json_dialog());
+                let (store, dialog) = (Arc::clone(&self.store), result_dialog(&["json"]));
                 self.spawn("save dialog", move |outbox| {
                     let proposal = runner::lock(&store).proposed_path();
                     let name = proposal.file_name().unwrap_or(proposal.as_os_str()).to_string_lossy().into_owned();
@@ -325,6 +325,7 @@ fn ask<T>(
     }
 }
 
-fn json_dialog() -> rfd::FileDialog {
-    rfd::FileDialog::new().add_filter(text::result_files(), &["json"]).add_filter(text::all_files(), &["*"])
+/// A dialog for result files, whose names end like this.
+fn result_dialog(endings: &[&str]) -> rfd::FileDialog {
+    rfd::FileDialog::new().add_filter(text::result_files(), endings).add_filter(text::all_files(), &["*"])
 }

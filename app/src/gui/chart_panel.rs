@@ -80,7 +80,7 @@ fn controls_ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
         pass_ui(ui, &mut settings);
         ui.separator();
         choice_ui(ui, text::precision(), 64.0, |ui, width| precision_ui(ui, width, state, &mut settings));
-        choice_ui(ui, text::minibatch(), 64.0, |ui, width| minibatch_ui(ui, width, state, &mut settings));
+        choice_ui(ui, text::minibatch(), 76.0, |ui, width| minibatch_ui(ui, width, state, &mut settings));
         choice_ui(ui, text::unit_label(), 104.0, |ui, width| unit_ui(ui, width, state, &mut settings));
         choice_ui(ui, text::relative(), 152.0, |ui, width| baseline_ui(ui, width, state, &mut settings));
         choice_ui(ui, text::sort(), 104.0, |ui, width| {

@@ -98,9 +98,9 @@ super::texts! {
     given_device: "GPU that it was measured on", "测量所用的 GPU";
     given_precision: "Precision", "精度";
     given_minibatch: "Minibatch", "小批量";
-    unknown_device: "The GPU is not stated; click the name above to set it.", "文件未注明 GPU；点击上方名称设置。";
-    unknown_precision: "The precision is not stated; click the name above to set it.", "文件未注明精度；点击上方名称设置。";
-    unknown_minibatch: "The minibatch is not stated; click the name above to set it.", "文件未注明小批量；点击上方名称设置。";
+    unknown_device: "The file does not state the GPU; click its name above to set it.", "文件未注明 GPU；点击上方名称设置。";
+    unknown_precision: "The file does not state the precision; click its name above to set it.", "文件未注明精度；点击上方名称设置。";
+    unknown_minibatch: "The file does not state the minibatch; click its name above to set it.", "文件未注明小批量；点击上方名称设置。";
     series_name: "Name in charts", "图表中的名称";
     series_color: "Color", "颜色";
     use_as_baseline: "Compare all with this", "以此为基准比较";
