@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::record::{Memory, Record, Status};
+use super::record::{Record, Status};
 use crate::plan::Pass;
 use crate::shape::Precision;
 
@@ -82,30 +82,7 @@ pub struct Figure {
 impl Origin {
     /// A record of this figure with outcome `ok`; network, engine, device, minibatch and throughput are not known yet.
     pub fn record(self, pass: Pass, precision: Precision) -> Record {
-        Record {
-            model: self.figure.model.clone(),
-            definition: String::new(),
-            pass,
-            precision,
-            minibatch: 0,
-            engine: String::new(),
-            device: None,
-            started: String::new(),
-            status: Status::Ok,
-            reason: None,
-            timing: None,
-            throughput_per_sec: None,
-            achieved_flop_per_sec: None,
-            memory: Memory::default(),
-            verification: None,
-            telemetry: None,
-            tuning_ms: None,
-            profile: None,
-            kernels: Vec::new(),
-            libraries: std::collections::BTreeMap::new(),
-            notes: Vec::new(),
-            origin: Some(Box::new(self)),
-            extra: Map::new(),
-        }
+        let model = self.figure.model.clone();
+        Record { model, origin: Some(Box::new(self)), ..Record::blank(pass, precision, Status::Ok) }
     }
 }

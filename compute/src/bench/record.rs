@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::origin::Origin;
 use super::profile::Profile;
+use super::statistics::Summary;
 use crate::engine::Device;
 use crate::plan::Pass;
 use crate::shape::Precision;
@@ -199,6 +200,35 @@ pub struct Record {
 }
 
 impl Record {
+    /// A record with an outcome and nothing else.
+    pub fn blank(pass: Pass, precision: Precision, status: Status) -> Self {
+        Self {
+            model: String::new(),
+            definition: String::new(),
+            pass,
+            precision,
+            minibatch: 0,
+            engine: String::new(),
+            device: None,
+            started: String::new(),
+            status,
+            reason: None,
+            timing: None,
+            throughput_per_sec: None,
+            achieved_flop_per_sec: None,
+            memory: Memory::default(),
+            verification: None,
+            telemetry: None,
+            tuning_ms: None,
+            profile: None,
+            kernels: Vec::new(),
+            libraries: BTreeMap::new(),
+            notes: Vec::new(),
+            origin: None,
+            extra: Map::new(),
+        }
+    }
+
     /// Why its figure can't be true; absent when nothing speaks against it.
     pub fn doubt(&self) -> Option<&str> {
         self.origin.as_ref().and_then(|origin| origin.doubt.as_deref())
@@ -248,6 +278,27 @@ pub struct Timing {
     /// Fields written by a later version, kept as they are.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+
+impl Timing {
+    /// Samples in milliseconds, in order, with their summary; what only a run of our own knows is absent.
+    pub fn of(clock: Clock, samples_ms: &[f64], summary: &Summary) -> Self {
+        Self {
+            clock,
+            iterations: samples_ms.len(),
+            median_ms: summary.median,
+            mean_ms: summary.mean,
+            stddev_ms: summary.stddev,
+            p5_ms: summary.p5,
+            p95_ms: summary.p95,
+            ci95_ms: summary.ci95,
+            samples_ms: samples_ms.iter().map(|ms| (ms * 1e3).round() / 1e3).collect(),
+            host_median_ms: None,
+            drift: summary.drift,
+            warm_up_iterations: 0,
+            extra: Map::new(),
+        }
+    }
 }
 
 /// Device memory in bytes.

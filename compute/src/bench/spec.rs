@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::record::{Memory, Record, Status};
+use super::record::{Record, Status};
 use super::telemetry;
 use crate::engine::{EngineKind, Tier, fake};
 use crate::graph::Graph;
@@ -75,27 +75,11 @@ impl RunSpec {
         Record {
             model: self.model.name().to_owned(),
             definition,
-            pass: self.pass,
-            precision: self.precision,
             minibatch: self.minibatch,
             engine: self.engine.name().to_owned(),
-            device: None,
             started: telemetry::now_utc(),
-            status,
             reason,
-            timing: None,
-            throughput_per_sec: None,
-            achieved_flop_per_sec: None,
-            memory: Memory::default(),
-            verification: None,
-            telemetry: None,
-            tuning_ms: None,
-            profile: None,
-            kernels: Vec::new(),
-            libraries: std::collections::BTreeMap::new(),
-            notes: Vec::new(),
-            origin: None,
-            extra: serde_json::Map::new(),
+            ..Record::blank(self.pass, self.precision, status)
         }
     }
 

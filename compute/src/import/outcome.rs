@@ -1,7 +1,5 @@
 //! What a record says of what was measured: statistics of raw samples, rates from times, failures.
 
-use serde_json::Map;
-
 use super::entry::{Measured, Phase};
 use super::networks;
 use super::text::shorten;
@@ -62,21 +60,8 @@ fn timing(samples: &[f64], clock: Clock, notes: &mut Vec<String>) -> Option<Timi
         let n = samples.len() - times.len();
         notes.push(format!("{n} of {} samples are no time above zero and are left out", samples.len()));
     }
-    Some(Timing {
-        clock,
-        iterations: times.len(),
-        median_ms: summary.median,
-        mean_ms: summary.mean,
-        stddev_ms: summary.stddev,
-        p5_ms: summary.p5,
-        p95_ms: summary.p95,
-        ci95_ms: summary.ci95,
-        samples_ms: times.iter().map(|ms| (ms * 1e3).round() / 1e3).collect(),
-        host_median_ms: None,
-        drift: summary.drift.filter(|drift| drift.is_finite()),
-        warm_up_iterations: 0,
-        extra: Map::new(),
-    })
+    let drift = summary.drift.filter(|drift| drift.is_finite());
+    Some(Timing { drift, ..Timing::of(clock, &times, &summary) })
 }
 
 /// Makes a record one of a failed run.

@@ -42,19 +42,5 @@ pub(super) fn quoted(samples: &Samples) -> Result<(Timing, Option<String>), Samp
 }
 
 fn timing(clock: Clock, samples_ms: &[f64], summary: &Summary, samples: &Samples) -> Timing {
-    Timing {
-        clock,
-        iterations: samples_ms.len(),
-        median_ms: summary.median,
-        mean_ms: summary.mean,
-        stddev_ms: summary.stddev,
-        p5_ms: summary.p5,
-        p95_ms: summary.p95,
-        ci95_ms: summary.ci95,
-        samples_ms: samples_ms.iter().map(|ms| (ms * 1e3).round() / 1e3).collect(),
-        host_median_ms: None,
-        drift: summary.drift,
-        warm_up_iterations: samples.warm_up_iterations,
-        extra: serde_json::Map::new(),
-    }
+    Timing { warm_up_iterations: samples.warm_up_iterations, ..Timing::of(clock, samples_ms, summary) }
 }
