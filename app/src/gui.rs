@@ -51,6 +51,7 @@ use eframe::egui;
 use action::{Action, Effect};
 use background::Background;
 use drawing::DrawingFaults;
+use library::Content;
 use message::Message;
 use preferences::Preferences;
 use state::{Export, Look, Notice, NoticeKind, Panels, State, Tab};
@@ -58,10 +59,16 @@ use state::{Export, Look, Notice, NoticeKind, Panels, State, Tab};
 pub use text::Language;
 
 /// How long a frame takes in what comes from the background: with what follows, a frame stays under 16 ms.
-const NEWS_TIME: Duration = Duration::from_millis(1);
+const NEWS_TIME: Duration = Duration::from_millis(6);
 
-/// How long the chart may stay behind while much comes in.
-const MOST_STALE: Duration = Duration::from_millis(400);
+/// From how long on taking in news is much.
+const MUCH_NEWS: Duration = Duration::from_millis(1);
+
+/// Frames in a row that leave the chart to the next at most.
+const MOST_LATE: usize = 10;
+
+/// Files to be read from which a count stands in the place of the page until they are.
+const MANY_FILES: usize = 32;
 
 /// Opens the window with `files` in its library and returns when it is closed; at once where another window takes the
 /// files. With `timing` the time from `began` to the first frame is said on standard error,
@@ -137,8 +144,9 @@ pub struct Window {
     /// The longest that the window's thread was busy with a frame after the first, where that is to be told.
     longest_frame: Option<Duration>,
     frame_began: Instant,
-    /// When the chart was last brought up to date.
-    refreshed: Instant,
+    /// How many frames in a row have left the chart to the next.
+    n_late: usize,
+    has_choices_to_keep: bool,
     /// What was shown in the last frame and can be exported as a picture.
     picture: Option<egui::Rect>,
     /// Where the next frame's picture goes as vectors.
@@ -196,7 +204,8 @@ impl Window {
             timing: None,
             longest_frame: None,
             frame_began: Instant::now(),
-            refreshed: Instant::now(),
+            n_late: 0,
+            has_choices_to_keep: false,
             picture: None,
             svg_path: None,
             applied: Look::default(),
@@ -235,6 +244,11 @@ impl Window {
         let effects = self.state.apply(action);
         self.perform(context, effects);
         self.refresh(context);
+    }
+
+    /// How many files of the library are still to be read.
+    fn files_to_read(&self) -> usize {
+        self.state.library.files.iter().filter(|entry| matches!(entry.content, Content::Loading)).count()
     }
 
     /// Brings what is shown up to date, and asks for what that takes.
@@ -328,6 +342,12 @@ impl Window {
 
     /// The page in the middle.
     fn page_ui(&mut self, ui: &mut egui::Ui) {
+        let (to_read, all) = (self.files_to_read(), self.state.library.files.len());
+        if to_read > MANY_FILES {
+            self.picture = None;
+            ui.centered_and_justified(|ui| ui.weak(text::reading(all - to_read, all)));
+            return;
+        }
         let (state, actions) = (&self.state, &mut self.actions);
         notices::ui(ui, state, actions);
         self.picture = match state.tab {
@@ -362,7 +382,6 @@ impl eframe::App for Window {
             eprintln!("first frame {} ms", began.elapsed().as_millis());
         }
         let mut has_news = !self.actions.is_empty();
-        let mut is_behind = false;
         while let Some(message) = self.background.as_ref().and_then(Background::next_message) {
             has_news = true;
             let effects = self.state.receive(message);
@@ -370,7 +389,6 @@ impl eframe::App for Window {
             if self.frame_began.elapsed() > NEWS_TIME {
                 // The rest waits for the next frame.
                 context.request_repaint();
-                is_behind = true;
                 break;
             }
         }
@@ -399,13 +417,18 @@ impl eframe::App for Window {
             let effects = self.state.apply(action);
             self.perform(context, effects);
         }
-        // While much comes in, the chart follows a few times a second: both in one frame would take too long.
-        if !is_behind || self.refreshed.elapsed() > MOST_STALE {
-            self.refreshed = Instant::now();
+        // A frame that took in much leaves the chart to the next, and while many files are read none is made for each.
+        let is_late = self.n_late < MOST_LATE && self.frame_began.elapsed() > MUCH_NEWS;
+        self.n_late = if is_late { self.n_late + 1 } else { 0 };
+        if is_late {
+            context.request_repaint();
+        } else if self.files_to_read() <= MANY_FILES {
             self.refresh(context);
         }
         self.apply_look(context);
-        if has_news && !is_behind {
+        self.has_choices_to_keep |= has_news;
+        if self.has_choices_to_keep && !is_late && self.files_to_read() <= MANY_FILES {
+            self.has_choices_to_keep = false;
             self.keep(context);
         }
     }

@@ -9,7 +9,7 @@ use compute::models::Model;
 use compute::shape::Precision;
 
 use super::scale::Scale;
-use super::series::{Key, RecordRef, Series, Source};
+use super::series::{RecordRef, Series, Source};
 
 pub use super::settings::{Settings, Sort, Unit};
 
@@ -110,62 +110,71 @@ impl Bar {
 
 /// The chart of whatever is not hidden. Of several records of the same run the latest counts.
 pub fn chart(sources: &[Source<'_>], hidden: &HashSet<Series>, settings: &Settings) -> Chart {
-    let mut visible: Vec<(&Source<'_>, usize, Key)> = Vec::new();
-    let mut precisions: BTreeSet<Precision> = BTreeSet::new();
-    for source in sources {
-        let is_hidden = source.index.hidden(hidden);
-        for (place, key) in source.index.keys.iter().enumerate() {
-            if key.is_charted && key.pass == settings.pass && !is_hidden[key.series] {
-                visible.push((source, place, *key));
-                precisions.insert(source.index.series[key.series].precision);
-            }
+    let is_hidden: Vec<Vec<bool>> = sources.iter().map(|source| source.index.hidden(hidden)).collect();
+    // Looked at twice rather than copied: a hundred thousand records take longer to copy than to look at.
+    let visible = || {
+        sources.iter().zip(&is_hidden).enumerate().flat_map(|(number, (source, is_hidden))| {
+            let keys = source.index.keys.iter().enumerate();
+            let shown = keys.filter(|(_, key)| key.is_charted && key.pass == settings.pass && !is_hidden[key.series]);
+            shown.map(move |(place, key)| (number, source, place, key))
+        })
+    };
+    // There are few of each, so that a list is faster than a tree.
+    let mut found: Vec<(Precision, usize, usize)> = Vec::new();
+    for (_, source, _, key) in visible() {
+        let precision = source.index.series[key.series].precision;
+        match found.iter_mut().find(|(other, minibatch, _)| (*other, *minibatch) == (precision, key.minibatch)) {
+            Some((_, _, count)) => *count += 1,
+            None => found.push((precision, key.minibatch, 1)),
         }
     }
-    if let Some(precision) = settings.precision.filter(|precision| precisions.contains(precision)) {
-        visible.retain(|(source, _, key)| source.index.series[key.series].precision == precision);
-    }
+    let precisions: BTreeSet<Precision> = found.iter().map(|(precision, ..)| *precision).collect();
+    let precision = settings.precision.filter(|precision| precisions.contains(precision));
+    let is_asked = |other: Precision| precision.is_none_or(|precision| precision == other);
     let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
-    for (_, _, key) in &visible {
-        *counts.entry(key.minibatch).or_insert(0) += 1;
+    for (_, minibatch, count) in found.iter().filter(|(other, ..)| is_asked(*other)) {
+        *counts.entry(*minibatch).or_insert(0) += count;
     }
     let chosen = settings.minibatch.filter(|minibatch| counts.contains_key(minibatch));
     let minibatch = chosen.or_else(|| counts.iter().max_by_key(|(_, n_records)| **n_records).map(|(m, _)| *m));
 
-    let mut latest: HashMap<(&str, &Series), Candidate<'_>> = HashMap::new();
-    for (source, place, key) in visible.iter().filter(|(_, _, key)| Some(key.minibatch) == minibatch) {
-        let record = &source.file.records[*place];
+    // By model, source and series, all by number but the model, which has one number a source.
+    let mut latest: HashMap<(&str, usize, usize), Candidate<'_>> = HashMap::new();
+    for (number, source, place, key) in visible().filter(|(.., key)| Some(key.minibatch) == minibatch) {
+        if !is_asked(source.index.series[key.series].precision) {
+            continue;
+        }
+        let record = &source.file.records[place];
         let candidate = Candidate {
-            reference: RecordRef { source: source.id, index: *place },
+            reference: RecordRef { source: source.id, index: place },
             record,
             device: source.device_of(record),
         };
-        let names = (source.index.models[key.model].as_str(), &source.index.series[key.series]);
-        let kept = latest.entry(names).or_insert(candidate);
+        let kept = latest.entry((source.index.models[key.model].as_str(), number, key.series)).or_insert(candidate);
         if record.started >= kept.record.started {
             *kept = candidate;
         }
     }
-    let series: BTreeSet<&Series> = latest.keys().map(|(_, series)| *series).collect();
-    let models: BTreeSet<ModelOrder<'_>> = latest.keys().map(|(model, _)| ModelOrder::of(model)).collect();
-    let baseline = settings.baseline.as_ref().filter(|baseline| series.contains(baseline));
+    let numbers: HashSet<(usize, usize)> = latest.keys().map(|(_, source, series)| (*source, *series)).collect();
+    let series: BTreeMap<&Series, (usize, usize)> =
+        numbers.into_iter().map(|(source, series)| (&sources[source].index.series[series], (source, series))).collect();
+    let models: BTreeSet<ModelOrder<'_>> = latest.keys().map(|(model, ..)| ModelOrder::of(model)).collect();
+    let baseline = settings.baseline.as_ref().filter(|baseline| series.contains_key(baseline));
     let units: Vec<Unit> =
         Unit::ALL.into_iter().filter(|unit| latest.values().any(|c| c.value(*unit).is_some())).collect();
     // What no record has is not asked for.
     let unit = if units.contains(&settings.unit) { settings.unit } else { Unit::default() };
-    let bar = |model: &str, series: &Series| {
-        let Some(candidate) = latest.get(&(model, series)) else { return Bar::Absent };
-        match baseline {
-            None => candidate.bar(unit),
-            Some(baseline) => candidate.ratio(latest.get(&(model, baseline)), unit),
-        }
+    let reference = baseline.and_then(|baseline| series.get(baseline).copied());
+    let group = |model: ModelOrder<'_>| {
+        let of = |(source, series): (usize, usize)| latest.get(&(model.name, source, series));
+        let bar = |place: (usize, usize)| match (of(place), reference) {
+            (None, _) => Bar::Absent,
+            (Some(candidate), None) => candidate.bar(unit),
+            (Some(candidate), Some(reference)) => candidate.ratio(of(reference), unit),
+        };
+        Group { model: model.name.to_owned(), bars: series.values().copied().map(bar).collect() }
     };
-    let mut groups: Vec<Group> = models
-        .into_iter()
-        .map(|model| Group {
-            model: model.name.to_owned(),
-            bars: series.iter().map(|series| bar(model.name, series)).collect(),
-        })
-        .collect();
+    let mut groups: Vec<Group> = models.into_iter().map(group).collect();
     sort(&mut groups, settings.sort);
 
     Chart {
@@ -173,7 +182,7 @@ pub fn chart(sources: &[Source<'_>], hidden: &HashSet<Series>, settings: &Settin
         cautions: cautions(latest.values().map(|candidate| candidate.record)),
         unit: baseline.is_none().then_some(unit),
         baseline: baseline.cloned(),
-        series: series.into_iter().cloned().collect(),
+        series: series.into_keys().cloned().collect(),
         groups,
         minibatch,
         minibatches: counts.into_keys().collect(),

@@ -373,6 +373,10 @@ pub(in crate::gui) fn estimated_between(value: &str, low: &str, high: &str) -> S
     say!("about {value}, estimated; 90% interval {low} to {high}", "约 {value}（估算），90% 区间 {low} 至 {high}")
 }
 
+pub(in crate::gui) fn reading(done: usize, all: usize) -> String {
+    say!("Reading files: {done} of {all}", "正在读取文件：{done} / {all}")
+}
+
 pub(in crate::gui) fn no_published(reason: &str) -> String {
     say!("The published results can't be shown: {reason}.", "无法显示已发表的结果：{reason}。")
 }
