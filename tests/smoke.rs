@@ -161,8 +161,9 @@ struct Display {
 impl Display {
     /// A display, or none where its programs are missing; there the test is skipped unless a display is required.
     fn start() -> Option<Self> {
+        // Without -noreset it begins anew whenever its last client leaves, and refuses whoever comes meanwhile.
         let server = Command::new("Xvfb")
-            .args(["-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp"])
+            .args(["-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp", "-noreset"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn();

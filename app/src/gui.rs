@@ -343,13 +343,13 @@ impl Window {
     /// The page in the middle.
     fn page_ui(&mut self, ui: &mut egui::Ui) {
         let (to_read, all) = (self.files_to_read(), self.state.library.files.len());
-        if to_read > MANY_FILES {
+        let (state, actions) = (&self.state, &mut self.actions);
+        notices::ui(ui, state, actions);
+        if to_read > MANY_FILES && !matches!(state.tab, Tab::Memory | Tab::Decide) {
             self.picture = None;
             ui.centered_and_justified(|ui| ui.weak(text::reading(all - to_read, all)));
             return;
         }
-        let (state, actions) = (&self.state, &mut self.actions);
-        notices::ui(ui, state, actions);
         self.picture = match state.tab {
             // What fits is known without results, and what others published may decide.
             tab if !matches!(tab, Tab::Memory | Tab::Decide) && !state.library.has_records() => {

@@ -177,6 +177,11 @@ pub(crate) enum CatalogError {
 }
 
 impl Gpu {
+    /// Whether power and price are those of a board with several of this GPU.
+    pub fn shares_its_board(&self) -> bool {
+        self.note.contains("TDP is the board")
+    }
+
     /// How a figure of this row came into the catalog.
     pub fn confidence_of(&self, field: Field) -> Confidence {
         confidence(&self.confidence, field).unwrap_or(Confidence::Recalled)

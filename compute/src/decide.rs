@@ -90,9 +90,10 @@ pub struct Candidate {
     pub throughput_per_sec: f64,
     /// The same with every estimate at the ends of its interval; absent where nothing is estimated.
     pub interval: Option<[f64; 2]>,
-    /// Samples a second for a unit of the currency; absent without a price.
+    /// Samples a second for a unit of the currency; absent without a price, and where the price is that of a board with
+    /// several GPUs.
     pub per_price: Option<f64>,
-    /// Samples a second for a watt of rated power; absent where that is not known.
+    /// Samples a second for a watt of rated power; absent where that is not known or is a board's with several GPUs.
     pub per_watt: Option<f64>,
 }
 
@@ -226,10 +227,12 @@ fn candidate(
             }),
         )
     };
+    let is_alone = !gpu.shares_its_board();
     Ok(Candidate {
         interval: is_estimated.then(|| [bound(0), bound(1)]),
-        per_price: price.as_ref().map(|price| throughput_per_sec / price.amount),
-        per_watt: gpu.tdp_watt.map(|power| throughput_per_sec / power),
+        // The throughput is of one GPU, power and price of the board that holds several.
+        per_price: price.as_ref().filter(|_| is_alone).map(|price| throughput_per_sec / price.amount),
+        per_watt: gpu.tdp_watt.filter(|_| is_alone).map(|power| throughput_per_sec / power),
         gpu,
         price,
         figures,

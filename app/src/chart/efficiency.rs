@@ -94,7 +94,8 @@ pub fn efficiency(sources: &[Source<'_>], hidden: &HashSet<Series>, settings: &S
     let precision = settings.precision.filter(|asked| {
         sources.iter().any(|source| {
             let is_hidden = source.index.hidden(hidden);
-            let mut shown = source.index.keys.iter().filter(|key| key.pass == settings.pass && !is_hidden[key.series]);
+            let is_shown = |key: &&Key| key.is_charted && key.pass == settings.pass && !is_hidden[key.series];
+            let mut shown = source.index.keys.iter().filter(is_shown);
             shown.any(|key| precision_of(source, key) == *asked)
         })
     });

@@ -151,7 +151,9 @@ pub fn chart(sources: &[Source<'_>], hidden: &HashSet<Series>, settings: &Settin
             device: source.device_of(record),
         };
         let kept = latest.entry((source.index.models[key.model].as_str(), number, key.series)).or_insert(candidate);
-        if record.started >= kept.record.started {
+        // The latest counts, a sound one before any that is doubtful.
+        let rank = |record: &Record| record.doubt().is_none();
+        if (rank(record), &record.started) >= (rank(kept.record), &kept.record.started) {
             *kept = candidate;
         }
     }

@@ -214,7 +214,8 @@ fn row(rank: usize, candidate: &Candidate, wish: &Wish) -> Vec<Cell> {
         PriceBasis::AtLaunch(None) => "launch".to_owned(),
     });
     let evidence = wish.shares.iter().zip(&candidate.figures).map(|(share, figure)| {
-        let which = if wish.shares.len() > 1 { format!("{}: ", share.workload.model) } else { String::new() };
+        let Workload { model, pass, .. } = share.workload;
+        let which = if wish.shares.len() > 1 { format!("{model} {}: ", pass.name()) } else { String::new() };
         format!("{which}{}", basis_in_words(figure.throughput_per_sec, &figure.basis))
     });
     let evidence: Vec<String> = evidence.collect();

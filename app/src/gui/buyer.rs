@@ -86,7 +86,7 @@ impl Buyer {
 
     /// What GPUs cost the user.
     pub fn prices(&self) -> Prices {
-        Prices { currency: self.currency.clone(), given: self.prices.clone() }
+        Prices { currency: self.currency.trim().to_uppercase(), given: self.prices.clone() }
     }
 }
 

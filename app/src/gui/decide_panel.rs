@@ -1,8 +1,8 @@
 //! The page for buyers: the work and the conditions, then every GPU that meets them, ranked, with where its number comes
 //! from.
 
-use compute::catalog::{Confidence, Field};
-use compute::decide::{Basis, By, Candidate, Decision, KnownFrom, PriceBasis};
+use compute::catalog::{Confidence, Field, Gpu};
+use compute::decide::{Basis, By, Candidate, Decision, KnownFrom, LeftOut, Price, PriceBasis, Reason};
 use compute::models::Model;
 use compute::shape::Precision;
 use eframe::egui;
@@ -34,6 +34,7 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) ->
         Some(decision) if !is_empty => {
             ui.weak(text::decide_subtitle(&bytes(decision.needed_bytes), decision.candidates.len()));
             ui.add_space(theme::GRID);
+            priceless_ui(ui, decision, &mut buyer);
             table_ui(ui, decision, &mut buyer);
         }
         _ if is_empty => {
@@ -164,7 +165,7 @@ fn table_ui(ui: &mut egui::Ui, decision: &Decision, buyer: &mut Buyer) {
             });
             row.col(|ui| gpu_ui(ui, candidate));
             row.col(|ui| bar_ui(ui, candidate, longest));
-            row.col(|ui| price_ui(ui, candidate, buyer));
+            row.col(|ui| price_ui(ui, candidate.gpu, candidate.price.as_ref(), buyer));
             row.col(|ui| number_ui(ui, candidate.per_price.map(|rate| rate * 1000.0)));
             row.col(|ui| number_ui(ui, candidate.per_watt));
             row.col(|ui| {
@@ -174,6 +175,29 @@ fn table_ui(ui: &mut egui::Ui, decision: &Decision, buyer: &mut Buyer) {
                 ui.label(candidate.gpu.tdp_watt.map_or("–".to_owned(), |power| format!("{power:.0} W")));
             });
             row.col(|ui| evidence_ui(ui, candidate));
+        });
+    });
+}
+
+/// GPUs that only their price keeps out, folded up, so that it can be given or corrected.
+fn priceless_ui(ui: &mut egui::Ui, decision: &Decision, buyer: &mut Buyer) {
+    let is_about_price = |left: &&LeftOut| matches!(left.reason, Reason::NoPrice | Reason::Budget);
+    let left_out: Vec<&LeftOut> = decision.left_out.iter().filter(is_about_price).collect();
+    if left_out.is_empty() {
+        return;
+    }
+    let title = text::left_out_by_price(left_out.len());
+    egui::CollapsingHeader::new(title).id_salt("priceless").show(ui, |ui| {
+        let height = ui.available_height() * 0.4;
+        egui::ScrollArea::vertical().max_height(height).auto_shrink([false, true]).show(ui, |ui| {
+            ui.horizontal_wrapped(|ui| {
+                for left in left_out {
+                    let price = buyer.prices().of(left.gpu);
+                    ui.label(&left.gpu.name);
+                    price_ui(ui, left.gpu, price.as_ref(), buyer);
+                    ui.add_space(2.0 * theme::GRID);
+                }
+            });
         });
     });
 }
@@ -240,28 +264,31 @@ fn bar_ui(ui: &mut egui::Ui, candidate: &Candidate, longest: f64) {
 }
 
 /// Its price, which can be changed; one at launch is pale, since it is a hint.
-fn price_ui(ui: &mut egui::Ui, candidate: &Candidate, buyer: &mut Buyer) {
-    let name = &candidate.gpu.name;
-    let hint = candidate.price.as_ref().map(|price| match &price.basis {
+fn price_ui(ui: &mut egui::Ui, gpu: &Gpu, price: Option<&Price>, buyer: &mut Buyer) {
+    let name = &gpu.name;
+    let hint = price.map(|price| match &price.basis {
         PriceBasis::Given => text::price_given().to_owned(),
         PriceBasis::AtLaunch(month) => text::price_at_launch(month.as_deref().unwrap_or("–")),
     });
-    let is_hint = candidate.price.as_ref().is_none_or(|price| price.basis != PriceBasis::Given);
-    let mut amount = candidate.price.as_ref().map_or(0.0, |price| price.amount);
-    if is_hint {
-        ui.visuals_mut().override_text_color = Some(ui.visuals().weak_text_color());
-    }
-    let drag = egui::DragValue::new(&mut amount).range(0.0..=1e7).speed(5.0).max_decimals(0);
-    let drag = drag.custom_formatter(|amount, _| if amount > 0.0 { three_or_more(amount) } else { "–".to_owned() });
-    let response = ui.add(drag).accessible_name(text::price_of(name));
-    if response.changed() {
-        if amount > 0.0 {
-            buyer.prices.insert(name.clone(), amount);
-        } else {
-            buyer.prices.remove(name);
+    let is_hint = price.is_none_or(|price| price.basis != PriceBasis::Given);
+    let mut amount = price.map_or(0.0, |price| price.amount);
+    // Another GPU may take this place while the price is changed.
+    ui.push_id(name, |ui| {
+        if is_hint {
+            ui.visuals_mut().override_text_color = Some(ui.visuals().weak_text_color());
         }
-    }
-    response.on_hover_text(hint.unwrap_or_else(|| text::price_unknown().to_owned()));
+        let drag = egui::DragValue::new(&mut amount).range(0.0..=1e7).speed(5.0).max_decimals(0);
+        let drag = drag.custom_formatter(|amount, _| if amount > 0.0 { three_or_more(amount) } else { "–".to_owned() });
+        let response = ui.add(drag).accessible_name(text::price_of(name));
+        if response.changed() {
+            if amount > 0.0 {
+                buyer.prices.insert(name.clone(), amount);
+            } else {
+                buyer.prices.remove(name);
+            }
+        }
+        response.on_hover_text(hint.unwrap_or_else(|| text::price_unknown().to_owned()));
+    });
 }
 
 /// An amount of money, whole.

@@ -119,9 +119,28 @@ impl Library {
             Content::Loaded(loaded) => Index::new(entry.id, &loaded.file),
             Content::Loading | Content::Failed(_) => Index::default(),
         };
-        entry.series = entry.index.sorted_series();
-        let series = entry.series.clone();
+        let series = entry.index.sorted_series();
+        let before = std::mem::replace(&mut entry.series, series.clone());
+        if before.len() == series.len() {
+            self.carry_over(&before, &series);
+        }
         self.assign_colors(&series);
+    }
+
+    /// Lets series keep what the user made of them where they have become others, one for one: another device or precision,
+    /// since the user said so.
+    fn carry_over(&mut self, before: &[Series], after: &[Series]) {
+        for (old, new) in before.iter().zip(after).filter(|(old, new)| old != new) {
+            if self.hidden.remove(old) {
+                self.hidden.insert(new.clone());
+            }
+            if let Some(name) = self.names.remove(old) {
+                self.names.insert(new.clone(), name);
+            }
+            if let Some(color) = self.colors.remove(old) {
+                self.colors.insert(new.clone(), color);
+            }
+        }
     }
 
     /// Labels a file; an empty label gives it its own name back.
@@ -238,6 +257,7 @@ impl Library {
 
     /// Gives a series another color; what had it takes this one's.
     pub fn recolor(&mut self, series: &Series, color: usize) {
+        self.assign_colors(std::slice::from_ref(series));
         let old = self.color(series);
         for other in self.colors.values_mut().filter(|other| **other == color) {
             *other = old;
@@ -402,5 +422,36 @@ mod tests {
         }
         let indices: Vec<_> = library.session.records.iter().map(|record| record.device).collect();
         assert_eq!((indices, library.session.devices.len()), (vec![Some(0), Some(1), Some(0), None], 2));
+    }
+
+    #[test]
+    fn a_file_that_is_told_its_gpu_keeps_names_and_colors() {
+        let path = PathBuf::from("/a.json");
+        let mut library = Library::default();
+        library.begin_loading(std::slice::from_ref(&path));
+        library.finish_loading(&path, loaded(vec![ok("alexnet", 16, 1.0)]));
+        let before = library.files[0].series[0].clone();
+        library.rename(&before, "mine");
+        library.recolor(&before, 5);
+        library.show(&before, false);
+        let mut told = file(vec![ok("alexnet", 16, 1.0)]);
+        told.devices[0].name = "L40S".to_owned();
+        library.finish_loading(&path, Ok(Box::new(Loaded { file: told, notes: Vec::new(), n_left_out: 0 })));
+        let after = &library.files[0].series[0];
+        assert_ne!(*after, before);
+        assert_eq!((library.name(after).as_str(), library.color(after)), ("mine", 5));
+        assert!(library.hidden.contains(after) && !library.hidden.contains(&before));
+    }
+
+    #[test]
+    fn a_series_without_a_color_gets_one_before_it_is_changed() {
+        let path = PathBuf::from("/a.json");
+        let mut library = Library::default();
+        library.begin_loading(std::slice::from_ref(&path));
+        library.finish_loading(&path, loaded(vec![ok("alexnet", 16, 1.0)]));
+        let shown = library.files[0].series[0].clone();
+        let hidden = Series { engine: "another".to_owned(), ..shown.clone() };
+        library.recolor(&hidden, library.color(&shown));
+        assert_ne!(library.color(&hidden), library.color(&shown));
     }
 }

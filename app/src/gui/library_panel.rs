@@ -38,7 +38,7 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) {
             ui.add_space(height);
             continue;
         }
-        entry_ui(ui, state, entry, actions);
+        ui.push_id(entry.id, |ui| entry_ui(ui, state, entry, actions));
         let rest = height - (ui.cursor().top() - top);
         if is_long && rest > 0.0 {
             ui.add_space(rest);
@@ -165,12 +165,13 @@ fn given_ui(ui: &mut egui::Ui, entry: &Entry, actions: &mut Vec<Action>) {
         ui.add_space(theme::GRID);
         let title = ui.label(egui::RichText::new(text::given_device()).small().weak());
         // What is being typed is kept until it is entered: every change would read the file anew.
-        let id = ui.scope_id().with("given device");
+        let id = egui::Id::unique(("given device", entry.id));
         let known = given.device.clone().unwrap_or_default();
         let mut typed = ui.data(|data| data.get_temp::<String>(id)).unwrap_or(known);
         let field = ui.add(egui::TextEdit::singleline(&mut typed).desired_width(220.0)).labelled_by(title.id);
         ui.data_mut(|data| data.insert_temp(id, typed.clone()));
         if field.lost_focus() {
+            ui.data_mut(|data| data.remove_temp::<String>(id));
             given.device = Some(typed.trim().to_owned()).filter(|name| !name.is_empty());
             is_done = true;
         }
@@ -187,9 +188,13 @@ fn given_ui(ui: &mut egui::Ui, entry: &Entry, actions: &mut Vec<Action>) {
     if is_open(Unknown::Minibatch, given.minibatch.is_some()) {
         ui.add_space(theme::GRID);
         let title = ui.label(egui::RichText::new(text::given_minibatch()).small().weak());
-        let mut minibatch = given.minibatch.unwrap_or(0);
+        let id = egui::Id::unique(("given minibatch", entry.id));
+        let known = given.minibatch.unwrap_or(0);
+        let mut minibatch = ui.data(|data| data.get_temp::<usize>(id)).unwrap_or(known);
         let drag = ui.add(egui::DragValue::new(&mut minibatch).range(0..=65_536)).labelled_by(title.id);
+        ui.data_mut(|data| data.insert_temp(id, minibatch));
         if drag.lost_focus() || drag.drag_stopped() {
+            ui.data_mut(|data| data.remove_temp::<usize>(id));
             given.minibatch = Some(minibatch).filter(|minibatch| *minibatch > 0);
             is_done = true;
         }

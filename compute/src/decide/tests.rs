@@ -126,3 +126,15 @@ fn what_is_only_alike_is_no_known_number() {
     let decision = decide(&wish(&[(Model::Resnet50, 1.0)]), &Prices::default(), &[alike], &Fit::new(&[]));
     assert!(decision.candidates.is_empty());
 }
+
+/// The catalog has the power of the board, but the speed of one of its two GPUs.
+#[test]
+fn a_board_of_two_gpus_is_not_put_into_proportion() {
+    let mut wish = wish(&[(Model::Resnet50, 1.0)]);
+    wish.shares[0].workload.precision = Precision::F32;
+    let mut half = known("Tesla K80", Model::Resnet50, 50.0, KnownFrom::Published);
+    half.evidence.workload.precision = Precision::F32;
+    let decision = decide(&wish, &Prices::default(), &[half], &Fit::new(&[]));
+    let card = of(&decision, "Tesla K80").expect("it is known");
+    assert_eq!((card.per_watt, card.per_price), (None, None));
+}

@@ -350,6 +350,10 @@ pub(in crate::gui) fn decide_subtitle(needed: &str, count: usize) -> String {
     )
 }
 
+pub(in crate::gui) fn left_out_by_price(count: usize) -> String {
+    say!("{count} more without a known price or above the budget", "另有 {count} 块价格未知或超出预算")
+}
+
 pub(in crate::gui) fn share_of(model: &str) -> String {
     say!("Share of {model}", "{model} 的比例")
 }
