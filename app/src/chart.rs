@@ -9,3 +9,5 @@ pub mod series;
 pub mod settings;
 pub mod table;
 pub mod throughput;
+
+mod shown;

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::{self, Gpu};
 use crate::estimate::{Evidence, Fit, Software, Workload};
-use crate::plan::Plan;
 
 pub use price::{Price, PriceBasis, Prices};
 
@@ -164,10 +163,8 @@ pub struct Decision {
 
 /// Ranks the GPUs of the catalog.
 pub fn decide(wish: &Wish, prices: &Prices, known: &[Known], fit: &Fit) -> Decision {
-    let planned = wish.shares.iter().filter(|share| share.weight > 0.0).filter_map(|share| {
-        let Workload { model, pass, precision, minibatch } = share.workload;
-        Plan::new(&model.graph(), pass, precision, minibatch).ok().map(|plan| plan.bytes())
-    });
+    let computed = wish.shares.iter().filter(|share| share.weight > 0.0);
+    let planned = computed.filter_map(|share| share.workload.planned_bytes());
     let needed_bytes = planned.max().unwrap_or(0);
     let (mut candidates, mut left_out) = (Vec::new(), Vec::new());
     for gpu in catalog::all() {

@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use compute::bench::record::{Record, Status};
 
-use super::series::{Key, RecordRef, Series, Source};
+use super::series::{RecordRef, Series, Source};
 use super::settings::Settings;
+use super::shown::{Shown, counts_before};
 use super::throughput::ModelOrder;
 
 /// Efficiency from which a minibatch is large enough.
@@ -89,49 +90,26 @@ impl Curve {
 
 /// The curves of whatever is not hidden, for the model, pass and precision of the settings.
 pub fn efficiency(sources: &[Source<'_>], hidden: &HashSet<Series>, settings: &Settings) -> Efficiency {
-    let precision_of = |source: &Source<'_>, key: &Key| source.index.series[key.series].precision;
-    // A precision that nobody has filters nothing, as on the page of throughput.
-    let precision = settings.precision.filter(|asked| {
-        sources.iter().any(|source| {
-            let is_hidden = source.index.hidden(hidden);
-            let is_shown = |key: &&Key| key.is_charted && key.pass == settings.pass && !is_hidden[key.series];
-            let mut shown = source.index.keys.iter().filter(is_shown);
-            shown.any(|key| precision_of(source, key) == *asked)
-        })
-    });
-    let is_asked = |source: &Source<'_>, key: &Key, is_hidden: &[bool]| {
-        let is_of_precision = precision.is_none_or(|asked| asked == precision_of(source, key));
-        key.is_charted && key.pass == settings.pass && is_of_precision && !is_hidden[key.series]
-    };
+    let shown = Shown::new(sources, hidden, settings);
     // Models that some series has at two minibatches; only the curves of one of them are made.
     let mut models: BTreeSet<ModelOrder<'_>> = BTreeSet::new();
-    for source in sources {
-        let is_hidden = source.index.hidden(hidden);
-        let n_models = source.index.models.len();
-        let mut seen: Vec<Option<usize>> = vec![None; source.index.series.len() * n_models];
-        for key in source.index.keys.iter().filter(|key| is_asked(source, key, &is_hidden)) {
-            let first = *seen[key.series * n_models + key.model].get_or_insert(key.minibatch);
-            if first != key.minibatch {
-                models.insert(ModelOrder::of(&source.index.models[key.model]));
-            }
+    let n_runs = |source: &Source<'_>| source.index.series.len() * source.index.models.len();
+    let mut seen: Vec<Vec<Option<usize>>> = sources.iter().map(|source| vec![None; n_runs(source)]).collect();
+    for found in shown.records() {
+        let run = found.key.series * found.source.index.models.len() + found.key.model;
+        let first = *seen[found.number][run].get_or_insert(found.key.minibatch);
+        if first != found.key.minibatch {
+            models.insert(ModelOrder::of(found.model()));
         }
     }
     let asked = settings.model.as_deref().filter(|asked| models.iter().any(|model| model.name == *asked));
     let Some(model) = asked.or_else(|| models.first().map(|model| model.name)) else { return Efficiency::default() };
-    // Of several records of the same run the latest counts.
     let mut latest: BTreeMap<(&Series, usize), (RecordRef, &Record)> = BTreeMap::new();
-    for source in sources {
-        let is_hidden = source.index.hidden(hidden);
-        for (place, key) in source.index.keys.iter().enumerate() {
-            if source.index.models[key.model] != model || !is_asked(source, key, &is_hidden) {
-                continue;
-            }
-            let record = &source.file.records[place];
-            let found = (RecordRef { source: source.id, index: place }, record);
-            let kept = latest.entry((&source.index.series[key.series], key.minibatch)).or_insert(found);
-            if record.started >= kept.1.started {
-                *kept = found;
-            }
+    for found in shown.records().filter(|found| found.model() == model) {
+        let candidate = (found.reference(), found.record());
+        let kept = latest.entry((found.series(), found.key.minibatch)).or_insert(candidate);
+        if counts_before(candidate.1, kept.1) {
+            *kept = candidate;
         }
     }
     let mut of_series: BTreeMap<&Series, Vec<(usize, RecordRef, &Record)>> = BTreeMap::new();

@@ -1,11 +1,8 @@
 //! Memory: what each model needs by its plan, against the memory of devices, without running anything.
 
-use std::collections::BTreeMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
-
-use compute::graph::Graph;
+use compute::estimate::Workload;
 use compute::models::Model;
-use compute::plan::{Pass, Plan};
+use compute::plan::Pass;
 use compute::shape::Precision;
 
 /// Minibatches that the largest fitting one is looked for among.
@@ -47,7 +44,7 @@ pub fn needs(pass: Pass, precision: Precision, minibatch: usize, mut capacities:
     capacities.sort();
     capacities.dedup();
     let row = |model: Model| {
-        let bytes = |minibatch| planned_bytes(model, pass, precision, minibatch);
+        let bytes = |minibatch| Workload { model, pass, precision, minibatch }.planned_bytes();
         let powers = || std::iter::successors(Some(1), |m| Some(m * 2)).take_while(|m| *m <= LARGEST_MINIBATCH);
         let fits =
             |minibatch: usize, capacity: &Capacity| bytes(minibatch).is_some_and(|bytes| bytes <= capacity.bytes);
@@ -56,18 +53,6 @@ pub fn needs(pass: Pass, precision: Precision, minibatch: usize, mut capacities:
     };
     let rows = Model::ALL.into_iter().map(row).collect();
     Needs { minibatch, rows, capacities }
-}
-
-/// Bytes of a plan. They are remembered: the same ones are asked for with every change of a setting.
-fn planned_bytes(model: Model, pass: Pass, precision: Precision, minibatch: usize) -> Option<u64> {
-    type Key = (&'static str, Pass, Precision, usize);
-    static GRAPHS: LazyLock<BTreeMap<&'static str, Graph>> =
-        LazyLock::new(|| Model::ALL.iter().map(|model| (model.name(), model.graph())).collect());
-    static KNOWN: Mutex<BTreeMap<Key, Option<u64>>> = Mutex::new(BTreeMap::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let graph = GRAPHS.get(model.name())?;
-    let plan = || Plan::new(graph, pass, precision, minibatch).ok().map(|plan| plan.bytes());
-    *known.entry((model.name(), pass, precision, minibatch)).or_insert_with(plan)
 }
 
 #[cfg(test)]
@@ -81,7 +66,8 @@ mod tests {
         assert_eq!(needs.rows.len(), Model::ALL.len());
         for row in &needs.rows {
             let largest = row.largest[0].expect("one sample of each fits into 8 GiB");
-            let bytes = |minibatch| planned_bytes(row.model, Pass::ForwardBackward, Precision::F32, minibatch).unwrap();
+            let (model, pass, precision) = (row.model, Pass::ForwardBackward, Precision::F32);
+            let bytes = |minibatch| Workload { model, pass, precision, minibatch }.planned_bytes().unwrap();
             assert!(bytes(largest) <= capacity.bytes && bytes(2 * largest) > capacity.bytes, "{} {largest}", row.model);
             assert_eq!(row.bytes, Some(bytes(64)));
         }

@@ -10,6 +10,7 @@ use compute::shape::Precision;
 
 use super::scale::Scale;
 use super::series::{RecordRef, Series, Source};
+use super::shown::{Shown, counts_before};
 
 pub use super::settings::{Settings, Sort, Unit};
 
@@ -110,50 +111,21 @@ impl Bar {
 
 /// The chart of whatever is not hidden. Of several records of the same run the latest counts.
 pub fn chart(sources: &[Source<'_>], hidden: &HashSet<Series>, settings: &Settings) -> Chart {
-    let is_hidden: Vec<Vec<bool>> = sources.iter().map(|source| source.index.hidden(hidden)).collect();
-    // Looked at twice rather than copied: a hundred thousand records take longer to copy than to look at.
-    let visible = || {
-        sources.iter().zip(&is_hidden).enumerate().flat_map(|(number, (source, is_hidden))| {
-            let keys = source.index.keys.iter().enumerate();
-            let shown = keys.filter(|(_, key)| key.is_charted && key.pass == settings.pass && !is_hidden[key.series]);
-            shown.map(move |(place, key)| (number, source, place, key))
-        })
-    };
-    // There are few of each, so that a list is faster than a tree.
-    let mut found: Vec<(Precision, usize, usize)> = Vec::new();
-    for (_, source, _, key) in visible() {
-        let precision = source.index.series[key.series].precision;
-        match found.iter_mut().find(|(other, minibatch, _)| (*other, *minibatch) == (precision, key.minibatch)) {
-            Some((_, _, count)) => *count += 1,
-            None => found.push((precision, key.minibatch, 1)),
-        }
-    }
-    let precisions: BTreeSet<Precision> = found.iter().map(|(precision, ..)| *precision).collect();
-    let precision = settings.precision.filter(|precision| precisions.contains(precision));
-    let is_asked = |other: Precision| precision.is_none_or(|precision| precision == other);
+    let shown = Shown::new(sources, hidden, settings);
     let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
-    for (_, minibatch, count) in found.iter().filter(|(other, ..)| is_asked(*other)) {
-        *counts.entry(*minibatch).or_insert(0) += count;
+    for found in shown.records() {
+        *counts.entry(found.key.minibatch).or_insert(0) += 1;
     }
     let chosen = settings.minibatch.filter(|minibatch| counts.contains_key(minibatch));
     let minibatch = chosen.or_else(|| counts.iter().max_by_key(|(_, n_records)| **n_records).map(|(m, _)| *m));
 
     // By model, source and series, all by number but the model, which has one number a source.
     let mut latest: HashMap<(&str, usize, usize), Candidate<'_>> = HashMap::new();
-    for (number, source, place, key) in visible().filter(|(.., key)| Some(key.minibatch) == minibatch) {
-        if !is_asked(source.index.series[key.series].precision) {
-            continue;
-        }
-        let record = &source.file.records[place];
-        let candidate = Candidate {
-            reference: RecordRef { source: source.id, index: place },
-            record,
-            device: source.device_of(record),
-        };
-        let kept = latest.entry((source.index.models[key.model].as_str(), number, key.series)).or_insert(candidate);
-        // The latest counts, a sound one before any that is doubtful.
-        let rank = |record: &Record| record.doubt().is_none();
-        if (rank(record), &record.started) >= (rank(kept.record), &kept.record.started) {
+    for found in shown.records().filter(|found| Some(found.key.minibatch) == minibatch) {
+        let record = found.record();
+        let candidate = Candidate { reference: found.reference(), record, device: found.source.device_of(record) };
+        let kept = latest.entry((found.model(), found.number, found.key.series)).or_insert(candidate);
+        if counts_before(record, kept.record) {
             *kept = candidate;
         }
     }
@@ -188,7 +160,7 @@ pub fn chart(sources: &[Source<'_>], hidden: &HashSet<Series>, settings: &Settin
         groups,
         minibatch,
         minibatches: counts.into_keys().collect(),
-        precisions: precisions.into_iter().collect(),
+        precisions: shown.precisions.into_iter().collect(),
         units,
     }
 }

@@ -19,7 +19,7 @@ use compute::{catalog, published};
 
 use super::files::Files;
 use super::output::print;
-use super::run::parse_minibatch;
+use super::run::{parse_minibatch, parse_positive};
 use super::{Outcome, WrongArguments};
 
 #[derive(Debug, Args)]
@@ -95,11 +95,6 @@ impl FromStr for Part {
         let model = Model::from_str(name).map_err(|error| error.to_string())?;
         Ok(Self { model, weight: weight.map_err(|error| format!("share of {name}: {error}"))? })
     }
-}
-
-fn parse_positive(text: &str) -> Result<f64, String> {
-    let number: Option<f64> = text.parse().ok();
-    number.filter(|number| number.is_finite() && *number > 0.0).ok_or("expected a number above 0".to_owned())
 }
 
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<Outcome> {

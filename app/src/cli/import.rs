@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
-use compute::bench::record::{ResultFile, SCHEMA};
-use compute::bench::{store, telemetry};
+use compute::bench::record::Host;
+use compute::bench::store;
 use compute::import::{self, Given, Unknown};
 use compute::shape::Precision;
 
@@ -36,12 +36,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let Arguments { device, precision, minibatch, .. } = arguments;
     let given = Given { device: device.clone(), precision: *precision, minibatch: *minibatch };
     let mut outcome = Outcome::Done;
-    let mut all = ResultFile {
-        schema: SCHEMA.to_owned(),
-        created: telemetry::now_utc(),
-        program: env!("CARGO_PKG_VERSION").to_owned(),
-        ..ResultFile::default()
-    };
+    let mut all = store::begin(Host::default());
     for path in &arguments.files {
         let imported = match import::load(path, &given) {
             Ok(imported) => imported,
@@ -59,12 +54,12 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<Outcome> {
         for unknown in &imported.unknown {
             say(&format!("{}: {}", path.display(), in_words(*unknown)));
         }
-        let offset = all.devices.len();
-        all.devices.extend(imported.file.devices);
-        all.records.extend(imported.file.records.into_iter().map(|mut record| {
-            record.device = record.device.map(|device| device + offset);
-            record
-        }));
+        let (devices, host) = (imported.file.devices, imported.file.host);
+        for mut record in imported.file.records {
+            let device = record.device.and_then(|index| devices.get(index));
+            record.device = device.map(|device| store::index_in(&mut all, device, &host));
+            all.records.push(record);
+        }
     }
     if all.records.is_empty() {
         return Ok(Outcome::Partial);

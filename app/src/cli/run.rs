@@ -58,7 +58,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", value_parser = parse_iterations)]
     iterations: Option<usize>,
     /// Bound on warm-up and measurement of each run, in seconds
-    #[arg(long, value_name = "S", value_parser = parse_seconds)]
+    #[arg(long, value_name = "S", value_parser = parse_positive)]
     max_seconds: Option<f64>,
     /// Afterwards time each step of an iteration and print it beside what the device could do at most; stored, too
     #[arg(long)]
@@ -202,7 +202,7 @@ fn parse_iterations(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&iterations: &usize| iterations > 0).ok_or("expected a whole number from 1".to_owned())
 }
 
-fn parse_seconds(text: &str) -> Result<f64, String> {
-    let seconds: Option<f64> = text.parse().ok();
-    seconds.filter(|seconds| seconds.is_finite() && *seconds > 0.0).ok_or("expected a number above 0".to_owned())
+pub(super) fn parse_positive(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number.filter(|number| number.is_finite() && *number > 0.0).ok_or("expected a number above 0".to_owned())
 }

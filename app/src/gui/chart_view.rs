@@ -5,7 +5,7 @@ mod columns;
 mod rows;
 
 use eframe::egui;
-use eframe::egui::{Rect, Stroke, TextStyle};
+use eframe::egui::{Rect, TextStyle};
 
 use super::action::Action;
 use super::chart_panel::series_name;
@@ -69,11 +69,6 @@ impl<'a> View<'a> {
             Bar::Absent => (text::not_measured().to_owned(), String::new()),
         }
     }
-}
-
-/// Line of an interval.
-fn whisker_stroke(ui: &egui::Ui) -> Stroke {
-    Stroke::new(1.5, ui.visuals().strong_text_color())
 }
 
 fn small(ui: &egui::Ui) -> egui::FontId {

@@ -12,7 +12,7 @@ use egui_extras::{Column as Width, TableBuilder};
 use super::action::Action;
 use super::buyer::Buyer;
 use super::chart_panel::{choice_ui, combo_ui};
-use super::mark::Paint;
+use super::mark::{Paint, interval_ui};
 use super::state::State;
 use super::{text, theme};
 use crate::chart::number::{bytes, three_digits};
@@ -230,6 +230,10 @@ fn gpu_ui(ui: &mut egui::Ui, candidate: &Candidate) {
     name.on_hover_text(format!("{} {}, {launch}\n{}{recalled}", gpu.vendor, gpu.architecture, gpu.source));
 }
 
+fn estimated_in_words(per_sec: f64, [low, high]: [f64; 2]) -> String {
+    text::estimated_between(&three_digits(per_sec), &three_digits(low), &three_digits(high))
+}
+
 /// A bar of the throughput, hatched with its interval where it is estimated.
 fn bar_ui(ui: &mut egui::Ui, candidate: &Candidate, longest: f64) {
     let area = ui.available_rect_before_wrap();
@@ -243,16 +247,12 @@ fn bar_ui(ui: &mut egui::Ui, candidate: &Candidate, longest: f64) {
     paint.bar_of(ui, candidate.interval.is_some(), bar);
     let mut end = bar.right();
     if let Some([low, high]) = candidate.interval {
-        let stroke = egui::Stroke::new(1.5, ui.visuals().strong_text_color());
-        ui.painter().hline(x(low)..=x(high), row.center().y, stroke);
-        for at in [x(low), x(high)] {
-            ui.painter().vline(at, row.center().y - theme::GRID..=row.center().y + theme::GRID, stroke);
-        }
+        interval_ui(ui, row.center().y, x(low), x(high));
         end = end.max(x(high));
     }
     let value = three_digits(candidate.throughput_per_sec);
     let says = match candidate.interval {
-        Some([low, high]) => text::estimated_between(&value, &three_digits(low), &three_digits(high)),
+        Some(interval) => estimated_in_words(candidate.throughput_per_sec, interval),
         None => value.clone(),
     };
     response
@@ -278,7 +278,8 @@ fn price_ui(ui: &mut egui::Ui, gpu: &Gpu, price: Option<&Price>, buyer: &mut Buy
             ui.visuals_mut().override_text_color = Some(ui.visuals().weak_text_color());
         }
         let drag = egui::DragValue::new(&mut amount).range(0.0..=1e7).speed(5.0).max_decimals(0);
-        let drag = drag.custom_formatter(|amount, _| if amount > 0.0 { three_or_more(amount) } else { "–".to_owned() });
+        let drag =
+            drag.custom_formatter(|amount, _| if amount > 0.0 { format!("{amount:.0}") } else { "–".to_owned() });
         let response = ui.add(drag).accessible_name(text::price_of(name));
         if response.changed() {
             if amount > 0.0 {
@@ -289,11 +290,6 @@ fn price_ui(ui: &mut egui::Ui, gpu: &Gpu, price: Option<&Price>, buyer: &mut Buy
         }
         response.on_hover_text(hint.unwrap_or_else(|| text::price_unknown().to_owned()));
     });
-}
-
-/// An amount of money, whole.
-fn three_or_more(amount: f64) -> String {
-    format!("{amount:.0}")
 }
 
 /// Where its numbers come from: in a word, at length where it is pointed at.
@@ -307,10 +303,8 @@ fn evidence_ui(ui: &mut egui::Ui, candidate: &Candidate) {
             };
             (word, format!("{}: {software}, {source}", three_digits(figure.throughput_per_sec)))
         }
-        Basis::Estimated { interval: [low, high], basis } => {
-            let value = three_digits(figure.throughput_per_sec);
-            let says = text::estimated_between(&value, &three_digits(*low), &three_digits(*high));
-            (text::estimated(), format!("{says}; {basis}"))
+        Basis::Estimated { interval, basis } => {
+            (text::estimated(), format!("{}; {basis}", estimated_in_words(figure.throughput_per_sec, *interval)))
         }
     });
     let all: Vec<(&str, String)> = words.collect();

@@ -198,10 +198,14 @@ impl Library {
     /// Everything that has records and of which something may be shown.
     pub fn sources(&self) -> Vec<Source<'_>> {
         let is_shown = |source: &Source<'_>| {
-            let is_published = self.published.iter().any(|entry| entry.id == source.id);
-            !is_published || source.index.series.iter().any(|series| !self.hidden.contains(series))
+            !self.is_published(source.id) || source.index.series.iter().any(|series| !self.hidden.contains(series))
         };
         self.all_sources().into_iter().filter(is_shown).collect()
+    }
+
+    /// Whether a source is a published set.
+    pub fn is_published(&self, id: SourceId) -> bool {
+        self.published.iter().any(|entry| entry.id == id)
     }
 
     /// Everything that has records.

@@ -79,3 +79,17 @@ pub(super) fn cross_ui(ui: &egui::Ui, center: Pos2, color: Color32) {
         ui.painter().add(Shape::line_segment([center - direction, center + direction], stroke));
     }
 }
+
+/// Line of an interval.
+pub(super) fn interval_stroke(ui: &egui::Ui) -> Stroke {
+    Stroke::new(1.5, ui.visuals().strong_text_color())
+}
+
+/// An interval that lies from left to right.
+pub(super) fn interval_ui(ui: &egui::Ui, y: f32, low: f32, high: f32) {
+    let (stroke, cap) = (interval_stroke(ui), theme::GRID);
+    ui.painter().hline(low..=high, y, stroke);
+    for x in [low, high] {
+        ui.painter().vline(x, y - cap..=y + cap, stroke);
+    }
+}

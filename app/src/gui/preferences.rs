@@ -204,23 +204,16 @@ impl File {
     /// Shows again what was shown of a published set.
     pub(super) fn restore_published(self, state: &mut State) {
         let found = state.library.published.iter().find(|entry| entry.path == self.path);
-        if let Some((id, all)) = found.map(|entry| (entry.id, entry.series.clone())) {
-            for series in &all {
-                if self.series.iter().any(|kept| !kept.is_hidden && kept.series(id) == *series) {
-                    state.library.show(series, true);
-                }
-            }
+        if let Some(id) = found.map(|entry| entry.id) {
             self.restore_series(state, id);
         }
     }
 
-    /// Gives the series of a source their names and colors, and hides those that were hidden.
+    /// Gives the series of a source their names and colors, and hides or shows them as they were.
     fn restore_series(self, state: &mut State, id: SourceId) {
         for kept in self.series {
             let series = kept.series(id);
-            if kept.is_hidden {
-                state.library.hidden.insert(series.clone());
-            }
+            state.library.show(&series, !kept.is_hidden);
             state.library.rename(&series, kept.name.as_deref().unwrap_or_default());
             state.library.recolor(&series, kept.color);
             if kept.is_baseline {

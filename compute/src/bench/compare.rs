@@ -17,7 +17,7 @@ pub use environment::Difference;
 
 /// Factor between the achieved FLOP/s of two models, all else equal, from which one of them is doubtful: a missing
 /// synchronization shows like this.
-const IMPLAUSIBLE_FACTOR: f64 = 20.0;
+pub(crate) const IMPLAUSIBLE_FACTOR: f64 = 20.0;
 
 /// Results side by side.
 #[derive(Clone, Debug, PartialEq)]

@@ -74,6 +74,17 @@ pub struct Store {
     saved: bool,
 }
 
+/// A file without records, begun now by this program.
+pub fn begin(host: Host) -> ResultFile {
+    ResultFile {
+        schema: SCHEMA.to_owned(),
+        created: telemetry::now_utc(),
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        host,
+        ..ResultFile::default()
+    }
+}
+
 /// Index of a device of `host` in a file, which gets it if it is new. It names its machine where that is not the file's.
 pub fn index_in(file: &mut ResultFile, device: &Device, host: &Host) -> usize {
     let mut device = device.clone();
@@ -92,13 +103,7 @@ impl Store {
         host.label = label.map(str::to_owned);
         let file = match path.filter(|path| path.exists()) {
             Some(path) => load(path)?.file,
-            None => ResultFile {
-                schema: SCHEMA.to_owned(),
-                created: telemetry::now_utc(),
-                program: env!("CARGO_PKG_VERSION").to_owned(),
-                host: host.clone(),
-                ..ResultFile::default()
-            },
+            None => begin(host.clone()),
         };
         // A machine that was given a name keeps it when it is measured again.
         if label.is_none() {

@@ -8,8 +8,8 @@ use super::entry::{Entry, Fact, Measured, Phase};
 use super::text::shorten;
 use super::{Fault, Format, Given, Imported, Reading, Unknown, networks, outcome};
 use crate::bench::origin::{Figure, Origin, OriginKind};
-use crate::bench::record::{Host, Record, ResultFile, SCHEMA};
-use crate::bench::{store, telemetry};
+use crate::bench::record::{Host, Record, ResultFile};
+use crate::bench::store;
 use crate::engine::{Device, DeviceKind};
 use crate::models::Model;
 use crate::shape::Precision;
@@ -158,15 +158,7 @@ impl<'a> Draft<'a> {
             let n = self.n_left_out;
             self.notes.push(format!("{n} results beyond the first {MOST_RECORDS} are left out"));
         }
-        let file = ResultFile {
-            schema: SCHEMA.to_owned(),
-            created: telemetry::now_utc(),
-            program: env!("CARGO_PKG_VERSION").to_owned(),
-            host: self.host,
-            devices: self.devices,
-            records: self.records,
-            ..ResultFile::default()
-        };
+        let file = ResultFile { devices: self.devices, records: self.records, ..store::begin(self.host) };
         let Self { format, notes, unknown, telemetry, .. } = self;
         Ok(Imported { format, file, notes, unknown, n_left_out: 0, telemetry })
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::networks;
+use crate::bench::compare::IMPLAUSIBLE_FACTOR;
 use crate::bench::record::{Record, ResultFile, Status};
 use crate::models::Model;
 use crate::plan::Pass;
@@ -19,9 +20,6 @@ const SAVED_OPERATIONS: f64 = 2.0;
 const CLOCK_ABOVE_NOMINAL: f64 = 1.1;
 /// Factor above proportional scaling over devices from which it is not scaling.
 const SUPERLINEAR: f64 = 1.25;
-/// Factor between the achieved FLOP/s of two networks, all else equal, from which the higher is doubtful.
-/// The largest among published figures of one framework on one GPU is 14 (Torch7 on a GTX Titan X, AlexNet).
-const IMPLAUSIBLE_FACTOR: f64 = 20.0;
 /// Part by which printed numbers may be off from rounding.
 const ROUNDING: f64 = 0.01;
 

@@ -1,4 +1,4 @@
-use compute::bench::record::{Clock, Memory, Record, ResultFile, Status, Timing};
+use compute::bench::record::{Clock, Record, ResultFile, Status, Timing};
 use compute::engine::Device;
 use compute::plan::Pass;
 use compute::shape::Precision;
@@ -20,14 +20,10 @@ pub(crate) fn ok(model: &str, minibatch: usize, median_ms: f64) -> Record {
     Record {
         model: model.into(),
         definition: format!("{model}/1 0123456789abcdef"),
-        pass: Pass::Forward,
-        precision: Precision::F32,
         minibatch,
         engine: "wgsl".to_owned(),
         device: Some(0),
         started: "2026-01-01T00:00:00Z".into(),
-        status: Status::Ok,
-        reason: None,
         timing: Some(Timing {
             clock: Clock::Device,
             iterations: 100,
@@ -44,17 +40,7 @@ pub(crate) fn ok(model: &str, minibatch: usize, median_ms: f64) -> Record {
             extra: Default::default(),
         }),
         throughput_per_sec: Some(minibatch as f64 * 1000.0 / median_ms),
-        achieved_flop_per_sec: None,
-        memory: Memory::default(),
-        verification: None,
-        telemetry: None,
-        tuning_ms: None,
-        profile: None,
-        kernels: Vec::new(),
-        libraries: Default::default(),
-        notes: Vec::new(),
-        origin: None,
-        extra: Default::default(),
+        ..Record::blank(Pass::Forward, Precision::F32, Status::Ok)
     }
 }
 

@@ -7,9 +7,9 @@ use eframe::egui::epaint::TextShape;
 use eframe::egui::{Align2, Rect, Sense, TextStyle, pos2, vec2};
 
 use super::super::action::Action;
-use super::super::mark::{Paint, cross_ui};
+use super::super::mark::{Paint, cross_ui, interval_stroke};
 use super::super::{text, theme};
-use super::{View, small, three_digits_or_zero, whisker_stroke};
+use super::{View, small, three_digits_or_zero};
 use crate::chart::number::three_digits;
 use crate::chart::throughput::{Bar, Group};
 
@@ -139,7 +139,7 @@ impl<'a> Columns<'a> {
 }
 
 fn whisker_ui(ui: &egui::Ui, x: f32, top: f32, bottom: f32) {
-    let (stroke, cap) = (whisker_stroke(ui), theme::GRID);
+    let (stroke, cap) = (interval_stroke(ui), theme::GRID);
     ui.painter().vline(x, top..=bottom, stroke);
     for y in [top, bottom] {
         ui.painter().hline(x - cap..=x + cap, y, stroke);

@@ -4,9 +4,9 @@ use eframe::egui;
 use eframe::egui::{Align2, Rect, Sense, TextStyle, pos2, vec2};
 
 use super::super::action::Action;
-use super::super::mark::{Paint, cross_ui};
+use super::super::mark::{Paint, cross_ui, interval_ui};
 use super::super::{text, theme};
-use super::{View, small, three_digits_or_zero, whisker_stroke};
+use super::{View, small, three_digits_or_zero};
 use crate::chart::number::three_digits;
 use crate::chart::throughput::{Bar, Group};
 
@@ -145,7 +145,7 @@ impl<'a> Rows<'a> {
                 paint.bar_of(ui, *is_doubtful, Rect::from_min_max(row.min, end));
                 let whisker = interval.map(|[low, high]| (self.x(low), self.x(high)));
                 if let Some((low, high)) = whisker {
-                    whisker_ui(ui, row.center().y, low, high);
+                    interval_ui(ui, row.center().y, low, high);
                 }
                 let after = whisker.map_or(end.x, |(_, high)| high.max(end.x)) + 1.5 * theme::GRID;
                 let at = pos2(after, row.center().y);
@@ -160,13 +160,5 @@ impl<'a> Rows<'a> {
             }
             Bar::Absent => {}
         }
-    }
-}
-
-fn whisker_ui(ui: &egui::Ui, y: f32, low: f32, high: f32) {
-    let (stroke, cap) = (whisker_stroke(ui), theme::GRID);
-    ui.painter().hline(low..=high, y, stroke);
-    for x in [low, high] {
-        ui.painter().vline(x, y - cap..=y + cap, stroke);
     }
 }
