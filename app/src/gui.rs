@@ -253,10 +253,8 @@ impl Window {
 
     /// Brings what is shown up to date, and asks for what that takes.
     fn refresh(&mut self, context: &egui::Context) {
-        if let Some(effect) = self.state.gather_numbers() {
-            self.perform(context, vec![effect]);
-        }
-        self.state.refresh();
+        let effect = self.state.refresh();
+        self.perform(context, effect.into_iter().collect());
     }
 
     /// Tells of what has gone wrong with drawing, once.

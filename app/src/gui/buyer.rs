@@ -110,7 +110,7 @@ impl State {
         self.deciding.is_stale = false;
         let mut known = Vec::new();
         for source in self.library.all_sources() {
-            let is_published = self.library.published.iter().any(|entry| entry.id == source.id);
+            let is_published = self.library.is_published(source.id);
             let from = match source.id {
                 THIS_MACHINE => KnownFrom::Measured,
                 _ if is_published => KnownFrom::Published,
@@ -141,5 +141,21 @@ impl State {
             return;
         };
         self.deciding.decision = Some(decide(&wish, &self.buyer.prices(), &self.deciding.known, fit));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The page was open at the last end, and the published figures come after its first frame.
+    #[test]
+    fn what_has_just_come_is_among_the_numbers() {
+        let mut state = State { tab: Tab::Decide, ..State::default() };
+        state.refresh();
+        state.take_published(compute::published::sets().unwrap());
+        let Some(Effect::Fit(evidence)) = state.refresh() else { panic!("nothing is asked for") };
+        assert!(evidence.len() > 1000, "{}", evidence.len());
+        assert_eq!(state.refresh(), None, "once is enough");
     }
 }

@@ -10,6 +10,7 @@ use compute::shape::Precision;
 use eframe::egui;
 use serde::{Deserialize, Serialize};
 
+use super::action::Effect;
 use super::buyer::{Buyer, Deciding};
 use super::custom::Custom;
 use super::devices::Devices;
@@ -267,8 +268,14 @@ pub struct PathField {
 }
 
 impl State {
-    /// Brings what is shown up to date if library or settings have changed.
-    pub fn refresh(&mut self) {
+    /// Brings what is shown up to date if library or settings have changed, and asks for what that takes.
+    pub fn refresh(&mut self) -> Option<Effect> {
+        self.refresh_page();
+        // Last, so that what has just come is among the numbers.
+        self.gather_numbers()
+    }
+
+    fn refresh_page(&mut self) {
         let (is_chart_stale, is_page_stale) = (self.is_chart_stale, self.is_page_stale);
         (self.is_chart_stale, self.is_page_stale) = (false, false);
         if !is_chart_stale && !is_page_stale {
@@ -300,8 +307,7 @@ impl State {
     fn capacities(&self) -> Vec<Capacity> {
         let own = self.devices.listings().map(|listing| &listing.device);
         let sources = self.library.sources();
-        let own_sources =
-            sources.iter().filter(|source| self.library.published.iter().all(|entry| entry.id != source.id));
+        let own_sources = sources.iter().filter(|source| !self.library.is_published(source.id));
         let measured = own_sources.flat_map(|source| &source.file.devices);
         let known = own.chain(measured).filter_map(|device| {
             let is_gpu = !matches!(device.kind, DeviceKind::Cpu | DeviceKind::Software);
