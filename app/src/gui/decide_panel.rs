@@ -17,6 +17,8 @@ use super::state::State;
 use super::{text, theme};
 use crate::chart::number::{bytes, three_digits};
 
+/// Width that every column has room in; on a narrower page the table is scrolled.
+const TABLE_WIDTH: f32 = 164.0 * theme::GRID;
 const ROW_HEIGHT: f32 = 6.0 * theme::GRID;
 /// Width kept behind a bar for its value.
 const VALUE_WIDTH: f32 = 13.0 * theme::GRID;
@@ -35,7 +37,10 @@ pub(super) fn ui(ui: &mut egui::Ui, state: &State, actions: &mut Vec<Action>) ->
             ui.weak(text::decide_subtitle(&bytes(decision.needed_bytes), decision.candidates.len()));
             ui.add_space(theme::GRID);
             priceless_ui(ui, decision, &mut buyer);
-            table_ui(ui, decision, &mut buyer);
+            egui::ScrollArea::horizontal().auto_shrink(false).show(ui, |ui| {
+                ui.set_min_width(TABLE_WIDTH);
+                table_ui(ui, decision, &mut buyer);
+            });
         }
         _ if is_empty => {
             ui.weak(text::decide_nothing());
