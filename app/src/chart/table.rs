@@ -89,7 +89,8 @@ pub fn number(record: &Record, column: Column) -> Option<f64> {
     const GIB: f64 = (1u64 << 30) as f64;
     let gib = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64 / GIB);
     match column {
-        Column::Minibatch => Some(record.minibatch as f64),
+        // Zero is not stated.
+        Column::Minibatch => Some(record.minibatch as f64).filter(|minibatch| *minibatch > 0.0),
         Column::Throughput => record.throughput_per_sec,
         Column::Median => record.timing.as_ref().map(|timing| timing.median_ms),
         Column::Deviation => record.timing.as_ref().map(|timing| timing.stddev_ms),
@@ -201,5 +202,11 @@ mod tests {
         assert_eq!(by("resnet50 inference f32"), [2]);
         assert_eq!(by("6"), [0], "of a name a part is enough, a minibatch is meant as a whole");
         assert_eq!(by("  "), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_minibatch_that_is_not_stated_is_no_number() {
+        assert_eq!(number(&ok("alexnet", 16, 10.0), Column::Minibatch), Some(16.0));
+        assert_eq!(number(&ok("alexnet", 0, 10.0), Column::Minibatch), None);
     }
 }
